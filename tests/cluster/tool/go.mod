@@ -1,0 +1,3 @@
+module restamp.test/cluster
+
+go 1.26.0
