@@ -1,0 +1,4 @@
+//! What users write and read: the custom resource and the annotations.
+
+pub mod annotations;
+pub mod drift_report;

@@ -1,0 +1,85 @@
+//! Objects for tests: builders that default everything.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PodSpec;
+
+use crate::model::config::{Config, Field, LiveValue};
+use crate::model::fingerprint::Fingerprint;
+use crate::model::last_applied::LastApplied;
+use crate::model::managed_fields::{ManagerEntry, Operation};
+use crate::model::names::{ConfigId, ConfigKind, ResourceVersion};
+
+/// A pod's spec from JSON.
+pub(crate) fn pod(spec: serde_json::Value) -> PodSpec {
+    serde_json::from_value(spec).unwrap()
+}
+
+/// A ConfigMap in namespace `ns`.
+pub(crate) fn config_map(name: &str) -> ConfigBuilder {
+    ConfigBuilder::new(ConfigKind::ConfigMap, name)
+}
+
+/// A Secret in namespace `ns`.
+pub(crate) fn secret(name: &str) -> ConfigBuilder {
+    ConfigBuilder::new(ConfigKind::Secret, name)
+}
+
+/// Makes a config.
+pub(crate) struct ConfigBuilder(Config);
+
+impl ConfigBuilder {
+    fn new(kind: ConfigKind, name: &str) -> Self {
+        Self(Config {
+            id: ConfigId { kind, namespace: "ns".into(), name: name.into() },
+            uid: Some(format!("uid-of-{name}").into()),
+            resource_version: Some(ResourceVersion(1)),
+            created: None,
+            values: BTreeMap::new(),
+            last_applied: LastApplied::Absent,
+            managed_fields: None,
+            controller: None,
+            annotations: BTreeMap::new(),
+        })
+    }
+
+    /// With this key in `data`.
+    pub(crate) fn value(mut self, key: &str, value: &str) -> Self {
+        let fingerprint = Fingerprint::of(value.as_bytes());
+        self.0.values.insert(key.into(), LiveValue { fingerprint, field: Field::Data });
+        self
+    }
+
+    /// With this key in `binaryData`.
+    pub(crate) fn binary(mut self, key: &str, value: &str) -> Self {
+        let fingerprint = Fingerprint::of(value.as_bytes());
+        self.0.values.insert(key.into(), LiveValue { fingerprint, field: Field::BinaryData });
+        self
+    }
+
+    /// Whose last-applied annotation declares these keys.
+    pub(crate) fn declares(mut self, keys: &[(&str, &str)]) -> Self {
+        let declared = keys.iter().map(|(key, value)| ((*key).into(), Fingerprint::of(value.as_bytes())));
+        self.0.last_applied = LastApplied::Declares(declared.collect());
+        self
+    }
+
+    /// Whose managedFields have this entry.
+    pub(crate) fn owned(mut self, manager: &str, operation: Operation, keys: &[&str]) -> Self {
+        let keys = keys.iter().map(|key| (*key).into()).collect();
+        let entry = ManagerEntry { manager: manager.into(), operation, time: None, keys };
+        self.0.managed_fields.get_or_insert_default().push(entry);
+        self
+    }
+
+    /// At this resourceVersion.
+    pub(crate) fn at_version(mut self, version: u64) -> Self {
+        self.0.resource_version = Some(ResourceVersion(version));
+        self
+    }
+
+    /// The config.
+    pub(crate) fn build(self) -> Config {
+        self.0
+    }
+}

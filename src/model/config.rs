@@ -1,0 +1,301 @@
+//! A ConfigMap or Secret, reduced to what the rules need. Its values become fingerprints while it is deserialized.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use zeroize::Zeroizing;
+
+use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain, Value};
+use crate::model::last_applied::{self, LastApplied, RawLastApplied};
+use crate::model::managed_fields::{self, ManagedFields, RawEntry};
+use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, ResourceVersion, Uid, controller_of};
+
+/// What restamp keeps of a ConfigMap or Secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Which one.
+    pub id: ConfigId,
+    /// Its uid; `None` in a manifest that no API server has seen.
+    pub uid: Option<Uid>,
+    /// The version that this was read from.
+    pub resource_version: Option<ResourceVersion>,
+    /// When it was created, to the second.
+    pub created: Option<Timestamp>,
+    /// Its live keys.
+    pub values: BTreeMap<KeyName, LiveValue>,
+    /// What `kubectl apply` last declared.
+    pub last_applied: LastApplied,
+    /// Who owns which key.
+    pub managed_fields: ManagedFields,
+    /// The controller that owns it as a whole: `Kind/name`.
+    pub controller: Option<String>,
+    /// The annotations that have a meaning here: ours, and those that tell where it comes from.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// A live key's value and the field that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveValue {
+    /// What it is.
+    pub fingerprint: Fingerprint,
+    /// Where it stands: a variable can't come from `binaryData`.
+    pub field: Field,
+}
+
+/// The fields that hold keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// `data`
+    Data,
+    /// `binaryData`, of a ConfigMap only
+    BinaryData,
+}
+
+/// Configs by their id.
+#[derive(Debug, Clone, Default)]
+pub struct Configs(HashMap<ConfigId, Config>);
+
+impl Configs {
+    /// This config, if it exists.
+    pub fn get(&self, id: &ConfigId) -> Option<&Config> {
+        self.0.get(id)
+    }
+
+    /// The live keys of this config, if it exists.
+    pub fn values(&self, id: &ConfigId) -> Option<&BTreeMap<KeyName, LiveValue>> {
+        self.0.get(id).map(|config| &config.values)
+    }
+
+    /// Puts a config in its place; the one that was there before comes back.
+    pub fn insert(&mut self, config: Config) -> Option<Config> {
+        self.0.insert(config.id.clone(), config)
+    }
+
+    /// Takes a config out.
+    pub fn remove(&mut self, id: &ConfigId) -> Option<Config> {
+        self.0.remove(id)
+    }
+
+    /// All of them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Config> {
+        self.0.values()
+    }
+}
+
+impl FromIterator<Config> for Configs {
+    fn from_iter<I: IntoIterator<Item = Config>>(configs: I) -> Self {
+        Self(configs.into_iter().map(|config| (config.id.clone(), config)).collect())
+    }
+}
+
+/// A ConfigMap as the API writes it, read straight into a [`Config`].
+#[derive(Debug, Clone, kube::Resource, Deserialize)]
+#[resource(inherit = k8s_openapi::api::core::v1::ConfigMap)]
+#[serde(from = "Raw<Plain>")]
+pub struct ConfigMapObject {
+    metadata: ObjectMeta,
+    /// What is kept of it.
+    pub config: Config,
+}
+
+/// A Secret as the API writes it, read straight into a [`Config`].
+#[derive(Debug, Clone, kube::Resource, Deserialize)]
+#[resource(inherit = k8s_openapi::api::core::v1::Secret)]
+#[serde(from = "Raw<Base64>")]
+pub struct SecretObject {
+    metadata: ObjectMeta,
+    /// What is kept of it.
+    pub config: Config,
+}
+
+impl From<Raw<Plain>> for ConfigMapObject {
+    fn from(raw: Raw<Plain>) -> Self {
+        Self { metadata: raw.metadata.for_watching(), config: raw.read(ConfigKind::ConfigMap) }
+    }
+}
+
+impl From<Raw<Base64>> for SecretObject {
+    fn from(raw: Raw<Base64>) -> Self {
+        Self { metadata: raw.metadata.for_watching(), config: raw.read(ConfigKind::Secret) }
+    }
+}
+
+/// A config on the way in; `E` is the encoding of its `data`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound = "E: Encoding")]
+struct Raw<E> {
+    metadata: RawMetadata<E>,
+    #[serde(default)]
+    data: Option<BTreeMap<KeyName, Value<E>>>,
+    #[serde(default)]
+    binary_data: Option<BTreeMap<KeyName, Value<Base64>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound = "E: Encoding")]
+struct RawMetadata<E> {
+    name: Name,
+    #[serde(default)]
+    namespace: Option<Name>,
+    uid: Option<Uid>,
+    resource_version: Option<String>,
+    creation_timestamp: Option<Time>,
+    owner_references: Option<Vec<OwnerReference>>,
+    managed_fields: Option<Vec<RawEntry>>,
+    annotations: Option<Annotations<E>>,
+}
+
+impl<E> RawMetadata<E> {
+    /// What kube's watcher looks at.
+    fn for_watching(&self) -> ObjectMeta {
+        ObjectMeta {
+            name: Some(self.name.to_string()),
+            namespace: self.namespace.as_ref().map(Name::to_string),
+            resource_version: self.resource_version.clone(),
+            ..ObjectMeta::default()
+        }
+    }
+}
+
+impl<E: Encoding> Raw<E> {
+    fn read(self, kind: ConfigKind) -> Config {
+        let metadata = self.metadata;
+        let namespace = metadata.namespace.unwrap_or_else(|| "default".into());
+        let id = ConfigId { kind, namespace, name: metadata.name };
+        let annotations = metadata.annotations.unwrap_or_default();
+        let controller = controller_of(metadata.owner_references.as_deref());
+        let mut values = BTreeMap::new();
+        keep(&mut values, self.data, Field::Data);
+        keep(&mut values, self.binary_data, Field::BinaryData);
+        Config {
+            uid: metadata.uid,
+            resource_version: metadata.resource_version.and_then(|version| version.parse().ok()),
+            created: metadata.creation_timestamp.map(|time| time.0),
+            values,
+            last_applied: annotations.last_applied.map_or(LastApplied::Absent, |raw| raw.about(&id)),
+            managed_fields: managed_fields::read(metadata.managed_fields.unwrap_or_default()),
+            controller: controller.map(|owner| format!("{}/{}", owner.kind, owner.name)),
+            annotations: annotations.kept,
+            id,
+        }
+    }
+}
+
+fn keep<E>(values: &mut BTreeMap<KeyName, LiveValue>, live: Option<BTreeMap<KeyName, Value<E>>>, field: Field) {
+    let live = live.into_iter().flatten();
+    values.extend(live.map(|(key, value)| (key, LiveValue { fingerprint: value.fingerprint, field })));
+}
+
+/// The annotations, the last-applied one already parsed.
+struct Annotations<E> {
+    kept: BTreeMap<String, String>,
+    last_applied: Option<RawLastApplied<E>>,
+}
+
+impl<E> Default for Annotations<E> {
+    fn default() -> Self {
+        Self { kept: BTreeMap::new(), last_applied: None }
+    }
+}
+
+/// The annotations that stay in memory, by prefix.
+const KEPT: [&str; 3] = ["restamp.dev/", "meta.helm.sh/", "argocd.argoproj.io/"];
+
+impl<'de, E: Encoding> Deserialize<'de> for Annotations<E> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AnnotationsVisitor(std::marker::PhantomData))
+    }
+}
+
+struct AnnotationsVisitor<E>(std::marker::PhantomData<E>);
+
+impl<'de, E: Encoding> Visitor<'de> for AnnotationsVisitor<E> {
+    type Value = Annotations<E>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("annotations")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut annotations = Annotations::default();
+        while let Some(name) = map.next_key::<String>()? {
+            if name == last_applied::ANNOTATION {
+                let text = Zeroizing::new(map.next_value::<String>()?);
+                annotations.last_applied = Some(RawLastApplied::parse(&text));
+            } else if KEPT.iter().any(|prefix| name.starts_with(prefix)) {
+                annotations.kept.insert(name, map.next_value()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(annotations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_secret_is_read_into_fingerprints() {
+        let object: SecretObject = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {
+                "name": "s", "namespace": "ns", "uid": "u", "resourceVersion": "7",
+                "creationTimestamp": "2026-11-30T12:59:07Z",
+                "annotations": {"restamp.dev/ignore": "drift", "other": "x"},
+                "ownerReferences": [{"apiVersion": "a/v1", "kind": "ExternalSecret", "name": "e", "uid": "o", "controller": true}],
+            },
+            "data": {"A": "MQ=="},
+        }))
+        .unwrap();
+        let value = LiveValue { fingerprint: Fingerprint::of(b"1"), field: Field::Data };
+        let config = Config {
+            id: ConfigId { kind: ConfigKind::Secret, namespace: "ns".into(), name: "s".into() },
+            uid: Some("u".into()),
+            resource_version: Some(ResourceVersion(7)),
+            created: Some("2026-11-30T12:59:07Z".parse().unwrap()),
+            values: [("A".into(), value)].into(),
+            last_applied: LastApplied::Absent,
+            managed_fields: None,
+            controller: Some("ExternalSecret/e".to_owned()),
+            annotations: [("restamp.dev/ignore".to_owned(), "drift".to_owned())].into(),
+        };
+        assert_eq!(object.config, config);
+    }
+
+    #[test]
+    fn nothing_of_a_value_or_of_the_annotation_shows_in_debug() {
+        let object: SecretObject = serde_json::from_value(json!({
+            "metadata": {
+                "name": "s", "namespace": "ns",
+                "annotations": {(last_applied::ANNOTATION): json!({
+                    "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "ns"},
+                    "stringData": {"A": "hunter2"},
+                }).to_string()},
+            },
+            "data": {"A": "aHVudGVyMg=="},
+        }))
+        .unwrap();
+        let debug = format!("{object:?}");
+        assert!(!debug.contains("hunter2") && !debug.contains("aHVudGVyMg"), "{debug}");
+        let declared = [("A".into(), Fingerprint::of(b"hunter2"))].into();
+        assert_eq!(object.config.last_applied, LastApplied::Declares(declared));
+    }
+
+    #[test]
+    fn a_config_map_has_text_and_binary_keys() {
+        let object: ConfigMapObject = serde_json::from_value(json!({
+            "metadata": {"name": "c", "namespace": "ns"}, "data": {"A": "1"}, "binaryData": {"b": "MQ=="},
+        }))
+        .unwrap();
+        let value = |field| LiveValue { fingerprint: Fingerprint::of(b"1"), field };
+        let values = [("A".into(), value(Field::Data)), ("b".into(), value(Field::BinaryData))];
+        assert_eq!(object.config.values, BTreeMap::from(values));
+    }
+}

@@ -1,0 +1,566 @@
+//! What the containers of a pod template read of configs, key by key: the ways to consume.
+//!
+//! A volume that no container mounts, an image pull secret and a ServiceAccount token are not consumed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{
+    ConfigMapProjection, Container, KeyToPath, PodSpec, SecretProjection, Volume, VolumeMount,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::config::{Configs, Field};
+use crate::model::names::{ConfigId, ConfigKind, KeyName, Name};
+
+/// The ways to consume a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Via {
+    /// One variable: `env[].valueFrom`.
+    Env,
+    /// A variable for each key: `envFrom[]`.
+    EnvFrom,
+    /// A file in a volume that is mounted as a whole.
+    Volume,
+    /// A file that is mounted by `subPath` or `subPathExpr`.
+    SubPath,
+}
+
+impl Via {
+    /// When a container sees a change of what it consumes like this.
+    pub fn refresh(self) -> Refresh {
+        match self {
+            Self::Volume => Refresh::InPlace,
+            Self::Env | Self::EnvFrom | Self::SubPath => Refresh::AtStart,
+        }
+    }
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Env => "env",
+            Self::EnvFrom => "envFrom",
+            Self::Volume => "volume",
+            Self::SubPath => "subPath",
+        })
+    }
+}
+
+/// When a container sees a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Refresh {
+    /// Only when it starts again.
+    AtStart,
+    /// While it runs: the kubelet swaps the files of a mounted volume.
+    InPlace,
+}
+
+/// What kind of container it is: this decides when, and how often, it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Runs once, before the others.
+    Init,
+    /// Runs as long as the pod: a container, or an init container with `restartPolicy: Always`.
+    Lasting,
+}
+
+/// All that one pod template reads of configs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Consumption {
+    containers: Vec<ContainerReads>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ContainerReads {
+    name: Name,
+    role: Role,
+    env: Vec<Variable>,
+    mounts: Vec<Mount>,
+}
+
+/// One step in the making of a container's environment, in the order in which the kubelet takes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Variable {
+    /// All keys of a config.
+    AllOf { config: ConfigId, prefix: String, optional: bool },
+    /// One key of a config.
+    Key { name: String, config: ConfigId, key: KeyName, optional: bool },
+    /// Anything else. The value may refer to variables that were set before, by `$(NAME)`.
+    Other { name: String, refers_to: BTreeSet<String> },
+}
+
+/// A volume with keys in it, mounted into a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mount {
+    path: String,
+    part: Part,
+    sources: Vec<Source>,
+}
+
+/// Which part of the volume is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Path(String),
+    /// `subPathExpr`: known only in the container.
+    Unknown,
+}
+
+/// A config in a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Source {
+    config: ConfigId,
+    optional: bool,
+    /// The keys and their paths, where `items` picks them; otherwise each key is a file of its name.
+    items: Option<Vec<(KeyName, String)>>,
+}
+
+/// One container's reading of one key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Read {
+    /// The config.
+    pub config: ConfigId,
+    /// Its key.
+    pub key: KeyName,
+    /// The container.
+    pub container: Name,
+    /// When the container runs.
+    pub role: Role,
+    /// How it reads.
+    pub via: Via,
+    /// As what it sees the key: the variable's name, or the file's path.
+    pub seen_as: String,
+}
+
+/// A reference that a container needs to start, and that leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Missing {
+    /// The config that it names.
+    pub config: ConfigId,
+    /// The key, where the config exists and only the key does not.
+    pub key: Option<KeyName>,
+}
+
+impl Consumption {
+    /// What the containers of this pod read.
+    pub fn of(namespace: &Name, pod: &PodSpec) -> Self {
+        let volumes: BTreeMap<&str, Vec<Source>> = pod
+            .volumes
+            .iter()
+            .flatten()
+            .map(|volume| (volume.name.as_str(), sources(namespace, volume)))
+            .filter(|(_, sources)| !sources.is_empty())
+            .collect();
+        let read = |container: &Container, role| ContainerReads {
+            name: container.name.as_str().into(),
+            role,
+            env: environment(namespace, container),
+            mounts: container.volume_mounts.iter().flatten().filter_map(|mount| mounted(&volumes, mount)).collect(),
+        };
+        let init = pod.init_containers.iter().flatten().map(|container| read(container, role_of(container)));
+        let lasting = pod.containers.iter().map(|container| read(container, Role::Lasting));
+        Self { containers: init.chain(lasting).collect() }
+    }
+
+    /// The configs that some container names.
+    pub fn configs(&self) -> BTreeSet<&ConfigId> {
+        self.references().map(|reference| reference.config).collect()
+    }
+
+    /// Whether every reference to this config is marked optional.
+    pub fn is_optional(&self, config: &ConfigId) -> bool {
+        self.references().filter(|reference| reference.config == config).all(|reference| reference.optional)
+    }
+
+    /// Every reading of a key: of keys that exist, and of those that are named but don't.
+    pub fn reads(&self, configs: &Configs) -> BTreeSet<Read> {
+        let mut reads = BTreeSet::new();
+        for container in &self.containers {
+            container.read_environment(configs, &mut reads);
+            for mount in &container.mounts {
+                container.read_mount(mount, configs, &mut reads);
+            }
+        }
+        reads
+    }
+
+    /// The references that keep a pod from starting.
+    pub fn missing(&self, configs: &Configs) -> BTreeSet<Missing> {
+        let required = self.references().filter(|reference| !reference.optional);
+        required.flat_map(|reference| reference.missing(configs)).collect()
+    }
+
+    fn references(&self) -> impl Iterator<Item = Reference<'_>> {
+        self.containers.iter().flat_map(|container| {
+            let variables = container.env.iter().filter_map(Variable::reference);
+            variables.chain(container.mounts.iter().flat_map(|mount| &mount.sources).map(Source::reference))
+        })
+    }
+}
+
+/// A config that a container names, and the keys that must be there.
+struct Reference<'a> {
+    config: &'a ConfigId,
+    keys: Vec<&'a KeyName>,
+    optional: bool,
+    /// A variable can't come from `binaryData`.
+    text_only: bool,
+}
+
+impl Reference<'_> {
+    fn missing(&self, configs: &Configs) -> Vec<Missing> {
+        let Some(values) = configs.values(self.config) else {
+            return vec![Missing { config: self.config.clone(), key: None }];
+        };
+        let absent = self.keys.iter().filter(|key| match values.get(**key) {
+            Some(value) => self.text_only && value.field == Field::BinaryData,
+            None => true,
+        });
+        absent.map(|key| Missing { config: self.config.clone(), key: Some((*key).clone()) }).collect()
+    }
+}
+
+impl Variable {
+    fn reference(&self) -> Option<Reference<'_>> {
+        match self {
+            Self::AllOf { config, optional, .. } => {
+                Some(Reference { config, keys: Vec::new(), optional: *optional, text_only: true })
+            }
+            Self::Key { config, key, optional, .. } => {
+                Some(Reference { config, keys: vec![key], optional: *optional, text_only: true })
+            }
+            Self::Other { .. } => None,
+        }
+    }
+}
+
+impl Source {
+    fn reference(&self) -> Reference<'_> {
+        let keys = self.items.iter().flatten().map(|(key, _)| key).collect();
+        Reference { config: &self.config, keys, optional: self.optional, text_only: false }
+    }
+
+    /// The files that this source puts into its volume. A key that is named is there even while it does not exist.
+    fn files(&self, configs: &Configs) -> Vec<(String, KeyName)> {
+        if let Some(items) = &self.items {
+            return items.iter().map(|(key, path)| (path.clone(), key.clone())).collect();
+        }
+        let keys = configs.values(&self.config).into_iter().flat_map(BTreeMap::keys);
+        keys.map(|key| (key.to_string(), key.clone())).collect()
+    }
+}
+
+impl ContainerReads {
+    fn read(&self, config: &ConfigId, key: &KeyName, via: Via, seen_as: String) -> Read {
+        Read { config: config.clone(), key: key.clone(), container: self.name.clone(), role: self.role, via, seen_as }
+    }
+
+    /// The effective environment: a later variable replaces an earlier one of its name, which then has no reader,
+    /// unless a variable in between refers to it.
+    fn read_environment(&self, configs: &Configs, reads: &mut BTreeSet<Read>) {
+        let mut effective: BTreeMap<String, Read> = BTreeMap::new();
+        let mut referred_to: BTreeSet<&str> = BTreeSet::new();
+        let mut replaced: Vec<Read> = Vec::new();
+        let mut set = |effective: &mut BTreeMap<String, Read>, referred_to: &BTreeSet<&str>, name: &str, read| {
+            let before = match read {
+                Some(read) => effective.insert(name.to_owned(), read),
+                None => effective.remove(name),
+            };
+            replaced.extend(before.filter(|_| referred_to.contains(name)));
+        };
+        for variable in &self.env {
+            match variable {
+                Variable::AllOf { config, prefix, .. } => {
+                    for key in text_keys(configs, config) {
+                        let name = format!("{prefix}{key}");
+                        let read = self.read(config, key, Via::EnvFrom, name.clone());
+                        set(&mut effective, &referred_to, &name, Some(read));
+                    }
+                }
+                Variable::Key { name, config, key, .. } => {
+                    let read = self.read(config, key, Via::Env, name.clone());
+                    if text_keys(configs, config).any(|live| live == key) {
+                        set(&mut effective, &referred_to, name, Some(read));
+                    } else {
+                        // Not set, so it replaces nothing; but it is read once the key is there.
+                        reads.insert(read);
+                    }
+                }
+                Variable::Other { name, refers_to } => {
+                    referred_to.extend(refers_to.iter().map(String::as_str));
+                    set(&mut effective, &referred_to, name, None);
+                }
+            }
+        }
+        reads.extend(effective.into_values().chain(replaced));
+    }
+
+    fn read_mount(&self, mount: &Mount, configs: &Configs, reads: &mut BTreeSet<Read>) {
+        // Of two files with one path, the later source's is there.
+        let mut files: BTreeMap<String, (&ConfigId, KeyName)> = BTreeMap::new();
+        for source in &mount.sources {
+            files.extend(source.files(configs).into_iter().map(|(path, key)| (path, (&source.config, key))));
+        }
+        let root = mount.path.trim_end_matches('/');
+        let mut found = false;
+        for (path, (config, key)) in files {
+            let Some((via, seen_as)) = mount.part.shows(root, &path) else {
+                continue;
+            };
+            found = true;
+            reads.insert(self.read(config, &key, via, seen_as));
+        }
+        if let (false, Part::Path(path)) = (found, &mount.part) {
+            // The key that the path would name is read once it is there.
+            for source in mount.sources.iter().filter(|source| source.items.is_none()) {
+                reads.insert(self.read(&source.config, &path.as_str().into(), Via::SubPath, root.to_owned()));
+            }
+        }
+    }
+}
+
+impl Part {
+    /// How, and where, a file of the volume is seen in the container.
+    fn shows(&self, root: &str, path: &str) -> Option<(Via, String)> {
+        match self {
+            Self::Whole => Some((Via::Volume, format!("{root}/{path}"))),
+            Self::Unknown => Some((Via::SubPath, format!("{root}/{path}"))),
+            Self::Path(part) if part == path => Some((Via::SubPath, root.to_owned())),
+            Self::Path(part) => {
+                let below = path.strip_prefix(part.as_str())?.strip_prefix('/')?;
+                Some((Via::SubPath, format!("{root}/{below}")))
+            }
+        }
+    }
+}
+
+fn text_keys<'a>(configs: &'a Configs, config: &ConfigId) -> impl Iterator<Item = &'a KeyName> {
+    let values = configs.values(config).into_iter().flatten();
+    values.filter(|(_, value)| value.field == Field::Data).map(|(key, _)| key)
+}
+
+fn role_of(init: &Container) -> Role {
+    match init.restart_policy.as_deref() {
+        Some("Always") => Role::Lasting,
+        _ => Role::Init,
+    }
+}
+
+fn environment(namespace: &Name, container: &Container) -> Vec<Variable> {
+    let from = container.env_from.iter().flatten().filter_map(|source| {
+        let (kind, name, optional) = match (&source.config_map_ref, &source.secret_ref) {
+            (Some(from), _) => (ConfigKind::ConfigMap, &from.name, from.optional),
+            (None, Some(from)) => (ConfigKind::Secret, &from.name, from.optional),
+            (None, None) => return None,
+        };
+        let prefix = source.prefix.clone().unwrap_or_default();
+        Some(Variable::AllOf { config: config(kind, namespace, name), prefix, optional: optional.unwrap_or(false) })
+    });
+    let single = container.env.iter().flatten().map(|variable| {
+        let name = variable.name.clone();
+        let from = variable.value_from.as_ref();
+        let (kind, object, key, optional) = match from {
+            Some(from) if from.config_map_key_ref.is_some() || from.secret_key_ref.is_some() => {
+                match (&from.config_map_key_ref, &from.secret_key_ref) {
+                    (Some(from), _) => (ConfigKind::ConfigMap, &from.name, &from.key, from.optional),
+                    (None, Some(from)) => (ConfigKind::Secret, &from.name, &from.key, from.optional),
+                    (None, None) => return Variable::Other { name, refers_to: BTreeSet::new() },
+                }
+            }
+            _ => {
+                let refers_to = references_in(variable.value.as_deref().unwrap_or_default());
+                return Variable::Other { name, refers_to };
+            }
+        };
+        Variable::Key {
+            name,
+            config: config(kind, namespace, object),
+            key: key.as_str().into(),
+            optional: optional.unwrap_or(false),
+        }
+    });
+    from.chain(single).collect()
+}
+
+/// The names in `$(NAME)`; `$$(NAME)` is an escape.
+/// <https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/>
+fn references_in(value: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let unescaped = value.replace("$$", "");
+    let mut rest = unescaped.as_str();
+    while let Some((_, behind)) = rest.split_once("$(") {
+        let Some((name, behind)) = behind.split_once(')') else {
+            break;
+        };
+        names.insert(name.to_owned());
+        rest = behind;
+    }
+    names
+}
+
+fn config(kind: ConfigKind, namespace: &Name, name: &str) -> ConfigId {
+    ConfigId { kind, namespace: namespace.clone(), name: name.into() }
+}
+
+fn mounted(volumes: &BTreeMap<&str, Vec<Source>>, mount: &VolumeMount) -> Option<Mount> {
+    let sources = volumes.get(mount.name.as_str())?.clone();
+    let part = match (&mount.sub_path, &mount.sub_path_expr) {
+        (_, Some(expression)) if !expression.is_empty() => Part::Unknown,
+        (Some(path), _) if !path.is_empty() => Part::Path(path.trim_end_matches('/').to_owned()),
+        _ => Part::Whole,
+    };
+    Some(Mount { path: mount.mount_path.clone(), part, sources })
+}
+
+fn sources(namespace: &Name, volume: &Volume) -> Vec<Source> {
+    let source = |kind, name: &str, optional: Option<bool>, items: &Option<Vec<KeyToPath>>| Source {
+        config: config(kind, namespace, name),
+        optional: optional.unwrap_or(false),
+        items: items.as_ref().filter(|items| !items.is_empty()).map(|items| picked(items)),
+    };
+    if let Some(volume) = &volume.config_map {
+        return vec![source(ConfigKind::ConfigMap, &volume.name, volume.optional, &volume.items)];
+    }
+    if let Some(volume) = &volume.secret {
+        let name = volume.secret_name.as_deref().unwrap_or_default();
+        return vec![source(ConfigKind::Secret, name, volume.optional, &volume.items)];
+    }
+    let projections = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
+    let projected = projections.filter_map(|projection| match (&projection.config_map, &projection.secret) {
+        (Some(ConfigMapProjection { name, optional, items }), _) => {
+            Some(source(ConfigKind::ConfigMap, name, *optional, items))
+        }
+        (None, Some(SecretProjection { name, optional, items })) => {
+            Some(source(ConfigKind::Secret, name, *optional, items))
+        }
+        (None, None) => None,
+    });
+    projected.collect()
+}
+
+fn picked(items: &[KeyToPath]) -> Vec<(KeyName, String)> {
+    items.iter().map(|item| (item.key.as_str().into(), item.path.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::builders::{config_map, pod, secret};
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    /// Container, key, way, and the name it is seen as: of every reading in this pod.
+    fn reads(spec: Value) -> Vec<String> {
+        let configs = Configs::from_iter([
+            config_map("c").value("A", "1").value("B", "2").binary("bin", "3").build(),
+            secret("s").value("A", "4").value("T", "5").build(),
+        ]);
+        let reads = Consumption::of(&"ns".into(), &pod(spec)).reads(&configs);
+        let line = |read: Read| {
+            format!(
+                "{} {}/{}[{}] {} {}",
+                read.container, read.config.kind, read.config.name, read.key, read.via, read.seen_as
+            )
+        };
+        reads.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn env_from_takes_every_text_key_with_its_prefix() {
+        let spec = json!({"containers": [{"name": "app",
+            "envFrom": [{"prefix": "P_", "configMapRef": {"name": "c"}}, {"secretRef": {"name": "absent", "optional": true}}]}]});
+        assert_eq!(reads(spec), ["app ConfigMap/c[A] envFrom P_A", "app ConfigMap/c[B] envFrom P_B"]);
+    }
+
+    #[test]
+    fn a_key_that_is_shadowed_has_no_reader() {
+        let spec = json!({"containers": [{"name": "app",
+            "envFrom": [{"configMapRef": {"name": "c"}}, {"secretRef": {"name": "s"}}],
+            "env": [{"name": "T", "value": "x"}, {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "T"}}}]}]});
+        assert_eq!(reads(spec), ["app Secret/s[A] envFrom A", "app Secret/s[T] env B"]);
+    }
+
+    #[test]
+    fn a_key_that_is_shadowed_after_somebody_referred_to_it_is_read() {
+        let spec = json!({"containers": [{"name": "app", "envFrom": [{"configMapRef": {"name": "c"}}],
+            "env": [{"name": "X", "value": "$(A) $$(B)"}, {"name": "A", "value": "x"}, {"name": "B", "value": "x"}]}]});
+        assert_eq!(reads(spec), ["app ConfigMap/c[A] envFrom A"]);
+    }
+
+    #[test]
+    fn an_optional_key_that_is_not_there_replaces_nothing_but_is_read() {
+        let spec = json!({"containers": [{"name": "app", "envFrom": [{"configMapRef": {"name": "c"}}],
+            "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "NO", "optional": true}}}]}]});
+        let expected = ["app ConfigMap/c[A] envFrom A", "app ConfigMap/c[B] envFrom B", "app Secret/s[NO] env A"];
+        assert_eq!(reads(spec), expected);
+    }
+
+    #[rstest]
+    #[case::whole(json!({"mountPath": "/etc/c/"}), &["app ConfigMap/c[A] volume /etc/c/A", "app ConfigMap/c[B] volume /etc/c/B", "app ConfigMap/c[bin] volume /etc/c/bin"])]
+    #[case::one_file(json!({"mountPath": "/etc/a", "subPath": "A"}), &["app ConfigMap/c[A] subPath /etc/a"])]
+    #[case::a_file_that_is_not_there(json!({"mountPath": "/etc/a", "subPath": "NO"}), &["app ConfigMap/c[NO] subPath /etc/a"])]
+    #[case::unknown(json!({"mountPath": "/etc/a", "subPathExpr": "$(X)"}), &["app ConfigMap/c[A] subPath /etc/a/A", "app ConfigMap/c[B] subPath /etc/a/B", "app ConfigMap/c[bin] subPath /etc/a/bin"])]
+    fn a_mount_shows_its_part_of_the_volume(#[case] mut mount: Value, #[case] expected: &[&str]) {
+        mount["name"] = "v".into();
+        let spec = json!({"containers": [{"name": "app", "volumeMounts": [mount]}],
+            "volumes": [{"name": "v", "configMap": {"name": "c"}}, {"name": "unmounted", "secret": {"secretName": "s"}}]});
+        assert_eq!(reads(spec), expected);
+    }
+
+    #[test]
+    fn items_and_projections_put_keys_at_their_paths() {
+        let spec = json!({
+            "containers": [{"name": "app", "volumeMounts": [
+                {"name": "v", "mountPath": "/p"}, {"name": "v", "mountPath": "/dir", "subPath": "dir"}]}],
+            "volumes": [{"name": "v", "projected": {"sources": [
+                {"configMap": {"name": "c", "items": [{"key": "A", "path": "dir/a"}, {"key": "B", "path": "same"}]}},
+                {"secret": {"name": "s", "items": [{"key": "T", "path": "same"}]}},
+                {"serviceAccountToken": {"path": "token"}}]}}]});
+        let expected = [
+            "app ConfigMap/c[A] volume /p/dir/a",
+            "app ConfigMap/c[A] subPath /dir/a",
+            "app Secret/s[T] volume /p/same",
+        ];
+        assert_eq!(reads(spec), expected);
+    }
+
+    #[test]
+    fn init_containers_read_too_and_pull_secrets_are_not_read() {
+        let spec = json!({
+            "imagePullSecrets": [{"name": "s"}],
+            "initContainers": [
+                {"name": "once", "env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "A"}}}]},
+                {"name": "sidecar", "restartPolicy": "Always", "env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "A"}}}]}],
+            "containers": [{"name": "app"}]});
+        let consumption = Consumption::of(&"ns".into(), &pod(spec));
+        let configs = Configs::from_iter([config_map("c").value("A", "1").build()]);
+        let roles: Vec<_> =
+            consumption.reads(&configs).into_iter().map(|read| (read.container.to_string(), read.role)).collect();
+        assert_eq!(roles, [("once".to_owned(), Role::Init), ("sidecar".to_owned(), Role::Lasting)]);
+    }
+
+    #[test]
+    fn what_is_required_and_not_there_is_missing() {
+        let spec = json!({"containers": [{"name": "app",
+            "envFrom": [{"secretRef": {"name": "absent"}}, {"secretRef": {"name": "absent-too", "optional": true}}],
+            "env": [
+                {"name": "X", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "NO"}}},
+                {"name": "Y", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "bin"}}},
+                {"name": "Z", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "NEITHER", "optional": true}}}]}]});
+        let configs = Configs::from_iter([config_map("c").binary("bin", "3").build()]);
+        let missing: Vec<_> = Consumption::of(&"ns".into(), &pod(spec)).missing(&configs).into_iter().collect();
+        let of = |kind, name: &str, key: Option<&str>| Missing {
+            config: ConfigId { kind, namespace: "ns".into(), name: name.into() },
+            key: key.map(KeyName::from),
+        };
+        let expected = [
+            of(ConfigKind::ConfigMap, "c", Some("NO")),
+            of(ConfigKind::ConfigMap, "c", Some("bin")),
+            of(ConfigKind::Secret, "absent", None),
+        ];
+        assert_eq!(missing, expected);
+    }
+}

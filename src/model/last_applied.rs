@@ -1,0 +1,139 @@
+//! What `kubectl apply` last sent, read from the annotation that it leaves on the object.
+//!
+//! The annotation holds Secret values in clear: they become fingerprints while it is parsed.
+//! <https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/>
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain, Value};
+use crate::model::names::{ConfigId, KeyName, Name};
+
+/// The annotation's name.
+pub const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What the annotation says about the object that carries it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum LastApplied {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It does not parse, so it says nothing.
+    Broken,
+    /// It is about another object: controllers copy their parent's annotations onto children.
+    Foreign,
+    /// The keys that the manifest declared.
+    Declares(BTreeMap<KeyName, Fingerprint>),
+}
+
+/// The annotation's content while an object is being read; `None` if it does not parse.
+#[derive(Debug, Default)]
+pub(crate) struct RawLastApplied<E>(Option<Manifest<E>>);
+
+/// The part of a config's manifest that matters here; `E` is the encoding of its `data`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", bound = "E: Encoding")]
+struct Manifest<E> {
+    api_version: Option<String>,
+    kind: Option<String>,
+    metadata: ManifestMetadata,
+    data: Option<BTreeMap<KeyName, Option<Value<E>>>>,
+    binary_data: Option<BTreeMap<KeyName, Option<Value<Base64>>>>,
+    string_data: Option<BTreeMap<KeyName, Option<Value<Plain>>>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ManifestMetadata {
+    name: Option<Name>,
+    namespace: Option<Name>,
+}
+
+impl<E: Encoding> RawLastApplied<E> {
+    /// Parses the annotation's text.
+    pub(crate) fn parse(text: &str) -> Self {
+        Self(serde_json::from_str(text).ok())
+    }
+
+    /// What it says about this object.
+    pub(crate) fn about(self, config: &ConfigId) -> LastApplied {
+        let Some(manifest) = self.0 else {
+            return LastApplied::Broken;
+        };
+        if !manifest.is_of(config) {
+            return LastApplied::Foreign;
+        }
+        LastApplied::Declares(manifest.keys())
+    }
+}
+
+impl<E: Encoding> Manifest<E> {
+    fn is_of(&self, config: &ConfigId) -> bool {
+        self.api_version.as_deref() == Some("v1")
+            && self.kind.as_deref() == Some(config.kind.as_str())
+            && self.metadata.name.as_ref() == Some(&config.name)
+            && self.metadata.namespace.as_ref() == Some(&config.namespace)
+    }
+
+    /// The declared keys. A null asks for removal; `stringData` wins over `data`, as the API server has it.
+    fn keys(self) -> BTreeMap<KeyName, Fingerprint> {
+        let mut keys = BTreeMap::new();
+        declare(&mut keys, self.data);
+        declare(&mut keys, self.binary_data);
+        declare(&mut keys, self.string_data);
+        keys
+    }
+}
+
+fn declare<E>(keys: &mut BTreeMap<KeyName, Fingerprint>, field: Option<BTreeMap<KeyName, Option<Value<E>>>>) {
+    let values = field.into_iter().flatten();
+    keys.extend(values.filter_map(|(key, value)| Some((key, value?.fingerprint))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::names::ConfigKind;
+    use rstest::rstest;
+
+    fn secret() -> ConfigId {
+        ConfigId { kind: ConfigKind::Secret, namespace: "ns".into(), name: "s".into() }
+    }
+
+    fn read(text: &str) -> LastApplied {
+        RawLastApplied::<Base64>::parse(text).about(&secret())
+    }
+
+    #[test]
+    fn it_declares_the_keys_that_are_not_null() {
+        let text = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"ns"},
+            "data":{"A":"MQ==","GONE":null,"BOTH":"MQ=="},"stringData":{"B":"2","BOTH":"3"}}"#;
+        let declared = [("A", "1"), ("B", "2"), ("BOTH", "3")];
+        let keys = declared.into_iter().map(|(key, value)| (key.into(), Fingerprint::of(value.as_bytes())));
+        assert_eq!(read(text), LastApplied::Declares(keys.collect()));
+    }
+
+    #[rstest]
+    #[case::another_name(r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"parent","namespace":"ns"}}"#)]
+    #[case::another_namespace(r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"other"}}"#)]
+    #[case::no_namespace(r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}"#)]
+    #[case::another_kind(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"s","namespace":"ns"}}"#)]
+    #[case::another_group(r#"{"apiVersion":"x/v1","kind":"Secret","metadata":{"name":"s","namespace":"ns"}}"#)]
+    fn one_that_was_copied_from_another_object_is_foreign(#[case] text: &str) {
+        assert_eq!(read(text), LastApplied::Foreign);
+    }
+
+    #[rstest]
+    #[case::cut("{\"apiVersion\":\"v1\",\"data\":{")]
+    #[case::empty("")]
+    #[case::a_list("[]")]
+    #[case::a_number_for_a_value(
+        r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"ns"},"data":{"A":1}}"#
+    )]
+    #[case::not_base64(
+        r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"ns"},"data":{"A":"!"}}"#
+    )]
+    fn one_that_does_not_parse_is_broken(#[case] text: &str) {
+        assert_eq!(read(text), LastApplied::Broken);
+    }
+}

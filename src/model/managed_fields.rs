@@ -1,0 +1,229 @@
+//! Who owns which key of a config, read from `metadata.managedFields`.
+//!
+//! <https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management>
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::model::names::{KeyName, Manager};
+
+/// How a manager writes: its entries of the two kinds are apart in managedFields, and mean different things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Server-side apply: what the manager no longer sends is pruned.
+    Apply,
+    /// Anything else: create, update, patch.
+    Update,
+}
+
+/// One manager's entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagerEntry {
+    /// The manager's name.
+    pub manager: Manager,
+    /// How it wrote.
+    pub operation: Operation,
+    /// Its last write to any of the fields that it owns.
+    pub time: Option<Timestamp>,
+    /// The keys that it owns in `data`, `binaryData` or `stringData`.
+    pub keys: BTreeSet<KeyName>,
+}
+
+/// All entries of one object; `None` where the object shows none at all, as in the output of `kubectl get -o yaml`.
+pub type ManagedFields = Option<Vec<ManagerEntry>>;
+
+/// An entry as the API writes it. Whatever does not have the documented form owns nothing.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RawEntry {
+    #[serde(default)]
+    manager: Option<Manager>,
+    #[serde(default)]
+    operation: Option<String>,
+    #[serde(default)]
+    time: Option<String>,
+    #[serde(default)]
+    subresource: Option<String>,
+    #[serde(default)]
+    fields_v1: OwnedKeys,
+}
+
+impl RawEntry {
+    /// The entry, unless it is malformed or about a subresource.
+    fn read(self) -> Option<ManagerEntry> {
+        if self.subresource.is_some_and(|subresource| !subresource.is_empty()) {
+            return None;
+        }
+        let operation = match self.operation.as_deref() {
+            Some("Apply") => Operation::Apply,
+            Some("Update") => Operation::Update,
+            _ => return None,
+        };
+        let time = self.time.and_then(|time| time.parse().ok());
+        Some(ManagerEntry { manager: self.manager?, operation, time, keys: self.fields_v1.0 })
+    }
+}
+
+/// Reads what an object shows; an empty list is none.
+pub(crate) fn read(raw: Vec<RawEntry>) -> ManagedFields {
+    if raw.is_empty() {
+        return None;
+    }
+    Some(raw.into_iter().filter_map(RawEntry::read).collect())
+}
+
+/// The keys below `f:data`, `f:binaryData` and `f:stringData` of a `fieldsV1`, collected while it is deserialized.
+#[derive(Debug, Default)]
+struct OwnedKeys(BTreeSet<KeyName>);
+
+impl<'de> Deserialize<'de> for OwnedKeys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lenient(FieldsVisitor))
+    }
+}
+
+/// The names of the fields one level down: what stands behind `f:`.
+#[derive(Debug, Default)]
+struct FieldNames(BTreeSet<KeyName>);
+
+impl<'de> Deserialize<'de> for FieldNames {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lenient(NamesVisitor))
+    }
+}
+
+/// Reads a map, or nothing.
+trait MapReader {
+    type Output: Default;
+    fn read<'de, A: MapAccess<'de>>(map: A) -> Result<Self::Output, A::Error>;
+}
+
+struct FieldsVisitor;
+
+impl MapReader for FieldsVisitor {
+    type Output = OwnedKeys;
+
+    fn read<'de, A: MapAccess<'de>>(mut map: A) -> Result<OwnedKeys, A::Error> {
+        let mut keys = BTreeSet::new();
+        while let Some(field) = map.next_key::<String>()? {
+            if matches!(field.as_str(), "f:data" | "f:binaryData" | "f:stringData") {
+                keys.extend(map.next_value::<FieldNames>()?.0);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(OwnedKeys(keys))
+    }
+}
+
+struct NamesVisitor;
+
+impl MapReader for NamesVisitor {
+    type Output = FieldNames;
+
+    fn read<'de, A: MapAccess<'de>>(mut map: A) -> Result<FieldNames, A::Error> {
+        let mut names = BTreeSet::new();
+        while let Some((field, _)) = map.next_entry::<String, IgnoredAny>()? {
+            if let Some(name) = field.strip_prefix("f:") {
+                names.insert(name.into());
+            }
+        }
+        Ok(FieldNames(names))
+    }
+}
+
+/// A visitor that takes any JSON, and reads something only from a map.
+struct Lenient<R>(R);
+
+impl<'de, R: MapReader> Visitor<'de> for Lenient<R> {
+    type Value = R::Output;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a set of fields")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        R::read(map)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(R::Output::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(R::Output::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(R::Output::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(R::Output::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(R::Output::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(R::Output::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(R::Output::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read_json(entries: serde_json::Value) -> ManagedFields {
+        read(serde_json::from_value(entries).unwrap())
+    }
+
+    #[test]
+    fn keys_of_data_binary_data_and_string_data_are_owned() {
+        let fields = read_json(json!([{
+            "manager": "kubectl", "operation": "Apply", "time": "2026-11-30T12:59:07Z",
+            "fieldsV1": {"f:data": {".": {}, "f:A": {}}, "f:binaryData": {"f:b": {}}, "f:stringData": {"f:C": {}},
+                "f:metadata": {"f:labels": {"f:x": {}}}},
+        }]));
+        let entry = ManagerEntry {
+            manager: "kubectl".into(),
+            operation: Operation::Apply,
+            time: Some("2026-11-30T12:59:07Z".parse().unwrap()),
+            keys: ["A".into(), "b".into(), "C".into()].into(),
+        };
+        assert_eq!(fields, Some(vec![entry]));
+    }
+
+    #[test]
+    fn no_entries_are_none_at_all() {
+        assert_eq!(read_json(json!([])), None);
+    }
+
+    #[test]
+    fn a_malformed_entry_owns_nothing() {
+        let fields = read_json(json!([
+            {"manager": "a", "operation": "Update", "fieldsV1": {"f:data": ["f:A", 1, null, true, -1, 0.5, "x"]}},
+            {"manager": "b", "operation": "Steal", "fieldsV1": {"f:data": {"f:A": {}}}},
+            {"operation": "Update", "fieldsV1": {"f:data": {"f:A": {}}}},
+            {"manager": "c", "operation": "Update", "subresource": "status", "fieldsV1": {"f:data": {"f:A": {}}}},
+            {"manager": "d", "operation": "Update", "time": "yesterday", "fieldsV1": "f:data"},
+        ]));
+        let entry = |manager: &str| ManagerEntry {
+            manager: manager.into(),
+            operation: Operation::Update,
+            time: None,
+            keys: BTreeSet::new(),
+        };
+        assert_eq!(fields, Some(vec![entry("a"), entry("d")]));
+    }
+}

@@ -1,0 +1,282 @@
+//! The names of things: objects, keys, versions; each a type of its own, so that none is taken for another.
+
+use std::borrow::{Borrow, Cow};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Defines a cheap, immutable text type: cloning it copies a pointer.
+macro_rules! text_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The text itself.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Ok(Cow::<'de, str>::deserialize(deserializer)?.as_ref().into())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                String::json_schema(generator)
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+        }
+    };
+}
+
+text_type!(
+    /// The name of an object, a namespace, a container, a volume or a variable.
+    Name
+);
+text_type!(
+    /// A key of a config's `data` or `binaryData`.
+    KeyName
+);
+text_type!(
+    /// An object's uid: another one for an object that was deleted and made again.
+    Uid
+);
+text_type!(
+    /// A field manager, as managedFields name it.
+    Manager
+);
+
+/// An object's resourceVersion. Larger is later, also across kinds that share one etcd
+/// (KEP-5504 makes this official within a kind; the API server has always counted so).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceVersion(pub u64);
+
+impl FromStr for ResourceVersion {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The two kinds of config.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConfigKind {
+    /// `v1/ConfigMap`
+    ConfigMap,
+    /// `v1/Secret`
+    Secret,
+}
+
+impl ConfigKind {
+    /// Every kind of config.
+    pub const ALL: [Self; 2] = [Self::ConfigMap, Self::Secret];
+
+    /// The kind as manifests spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+        }
+    }
+}
+
+/// The kinds of object whose containers may consume a config.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkloadKind {
+    /// `apps/v1`
+    Deployment,
+    /// `apps/v1`
+    StatefulSet,
+    /// `apps/v1`
+    DaemonSet,
+    /// `apps/v1`, where no Deployment owns it
+    ReplicaSet,
+    /// `batch/v1`, where no CronJob owns it
+    Job,
+    /// `batch/v1`
+    CronJob,
+    /// `v1`, where nothing owns it
+    Pod,
+}
+
+impl WorkloadKind {
+    /// Every kind of workload.
+    pub const ALL: [Self; 7] =
+        [Self::Deployment, Self::StatefulSet, Self::DaemonSet, Self::ReplicaSet, Self::Job, Self::CronJob, Self::Pod];
+
+    /// The kind as manifests spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::Job => "Job",
+            Self::CronJob => "CronJob",
+            Self::Pod => "Pod",
+        }
+    }
+
+    /// The group and version that restamp speaks for this kind.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Deployment | Self::StatefulSet | Self::DaemonSet | Self::ReplicaSet => "apps/v1",
+            Self::Job | Self::CronJob => "batch/v1",
+            Self::Pod => "v1",
+        }
+    }
+
+    /// Whether its own controller replaces the pods when the pod template changes.
+    pub fn rolls_by_template(self) -> bool {
+        matches!(self, Self::Deployment | Self::StatefulSet | Self::DaemonSet)
+    }
+}
+
+/// Defines `Display`, `FromStr`, serde and the schema for a kind: its name in manifests.
+macro_rules! kind_as_text {
+    ($kind:ty, $what:literal) => {
+        impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $kind {
+            type Err = UnknownKind;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::ALL
+                    .into_iter()
+                    .find(|kind| kind.as_str() == text)
+                    .ok_or_else(|| UnknownKind { what: $what, text: text.to_owned() })
+            }
+        }
+    };
+}
+
+kind_as_text!(ConfigKind, "kind of config");
+kind_as_text!(WorkloadKind, "kind of workload");
+
+/// A kind that restamp does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no {what}")]
+pub struct UnknownKind {
+    what: &'static str,
+    text: String,
+}
+
+/// Which config: kind, namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConfigId {
+    /// ConfigMap or Secret.
+    pub kind: ConfigKind,
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+}
+
+impl fmt::Display for ConfigId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// Which workload: kind, namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkloadId {
+    /// Deployment, StatefulSet, …
+    pub kind: WorkloadKind,
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+}
+
+impl fmt::Display for WorkloadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// The controller that owns an object, if any: the owner reference with `controller: true`.
+pub fn controller_of(owners: Option<&[OwnerReference]>) -> Option<&OwnerReference> {
+    owners?.iter().find(|owner| owner.controller == Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_read_as_manifests_spell_it() {
+        assert_eq!("Secret".parse(), Ok(ConfigKind::Secret));
+        let error = "secret".parse::<ConfigKind>().unwrap_err();
+        assert_eq!(error.to_string(), "\"secret\" is no kind of config");
+    }
+
+    #[test]
+    fn names_compare_as_text() {
+        assert!(Name::from("a") < Name::from("b"));
+        assert_eq!(serde_json::to_string(&KeyName::from("LOG_LEVEL")).unwrap(), "\"LOG_LEVEL\"");
+    }
+}
