@@ -4,7 +4,11 @@
 pub(crate) mod builders;
 pub mod config;
 pub mod consumption;
+pub mod digest;
 pub mod fingerprint;
 pub mod last_applied;
 pub mod managed_fields;
 pub mod names;
+pub mod pod;
+pub mod stamp;
+pub mod workload;

@@ -1,0 +1,280 @@
+//! A workload, reduced to what the rules need: what it consumes, what its owner wants, and how its rollout stands.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::api::annotations::{AutoReload, CONFIG_HASH, InvalidAnnotation};
+use crate::model::consumption::Consumption;
+use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
+
+/// What restamp keeps of an object that owns a pod template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    /// Which one.
+    pub id: WorkloadId,
+    /// Its uid; `None` in a manifest that no API server has seen.
+    pub uid: Option<Uid>,
+    /// The version that this was read from.
+    pub version: Option<ResourceVersion>,
+    /// It rises with each change of the spec.
+    pub generation: i64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The uid of the controller that owns it: then that one is the workload.
+    pub controller: Option<Uid>,
+    /// Whether it rolls when what it consumes changes.
+    pub auto_reload: Result<AutoReload, InvalidAnnotation>,
+    /// What its containers read.
+    pub consumption: Consumption,
+    /// The stamp that its pod template carries.
+    pub stamp: Option<String>,
+    /// How its controller replaces pods.
+    pub strategy: Strategy,
+    /// How far its controller is.
+    pub progress: Progress,
+    /// The revision that its controller works towards.
+    pub revision: Revision,
+}
+
+/// How pods are replaced when the template changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// All, at once.
+    Rolling,
+    /// Not at all, or not all, until somebody acts: paused, `OnDelete`, or a `partition`.
+    ByHand,
+}
+
+/// How far the workload's own controller is with the present template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It has not seen the present generation yet.
+    Unobserved,
+    /// There are pods of earlier revisions, or too few of this one.
+    InProgress,
+    /// All pods are of this revision.
+    Complete {
+        /// How many there are.
+        pods: i32,
+    },
+}
+
+/// How the pods of the present revision are told from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Revision {
+    /// By their ReplicaSet: the one whose `deployment.kubernetes.io/revision` is the Deployment's.
+    OfReplicaSet(Option<String>),
+    /// By their `controller-revision-hash`: a StatefulSet's `status.updateRevision`.
+    Hash(Option<String>),
+    /// By their `pod-template-generation`, a DaemonSet's `deprecated.daemonset.template.generation`.
+    TemplateGeneration(Option<String>),
+    /// Not at all.
+    Unknown,
+}
+
+/// The annotation by which a Deployment and its current ReplicaSet name their revision.
+pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+impl Workload {
+    /// Whether it is a workload of its own: nothing else owns it.
+    pub fn is_its_own(&self) -> bool {
+        self.controller.is_none()
+    }
+
+    /// What every kind has in common; `None` without a name.
+    fn new(kind: WorkloadKind, metadata: &ObjectMeta, template: Template<'_>) -> Option<Self> {
+        let namespace: Name = metadata.namespace.as_deref().unwrap_or("default").into();
+        let annotations = template.annotations;
+        let none = Consumption::default;
+        Some(Self {
+            consumption: template.spec.map_or_else(none, |spec| Consumption::of(&namespace, spec)),
+            id: WorkloadId { kind, namespace, name: metadata.name.as_deref()?.into() },
+            uid: metadata.uid.as_deref().map(Uid::from),
+            version: metadata.resource_version.as_deref().and_then(|version| version.parse().ok()),
+            generation: metadata.generation.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            controller: controller_of(metadata.owner_references.as_deref()).map(|owner| owner.uid.as_str().into()),
+            auto_reload: AutoReload::of(metadata.annotations.as_ref(), annotations),
+            stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
+            strategy: Strategy::Rolling,
+            progress: Progress::Unobserved,
+            revision: Revision::Unknown,
+        })
+    }
+
+    /// Reads a Deployment.
+    pub fn of_deployment(object: &Deployment) -> Option<Self> {
+        let mut workload = Self::new(WorkloadKind::Deployment, &object.metadata, (&object.spec.template).into())?;
+        let status = object.status.clone().unwrap_or_default();
+        if object.spec.paused == Some(true) {
+            workload.strategy = Strategy::ByHand;
+        }
+        workload.progress = progress(&Counts {
+            observed: status.observed_generation >= object.metadata.generation,
+            desired: object.spec.replicas.unwrap_or(1),
+            pods: status.replicas.unwrap_or_default(),
+            updated: status.updated_replicas.unwrap_or_default(),
+        });
+        workload.revision = Revision::OfReplicaSet(annotation(&object.metadata, DEPLOYMENT_REVISION));
+        Some(workload)
+    }
+
+    /// Reads a StatefulSet.
+    pub fn of_stateful_set(object: &StatefulSet) -> Option<Self> {
+        let mut workload = Self::new(WorkloadKind::StatefulSet, &object.metadata, (&object.spec.template).into())?;
+        let status = object.status.clone().unwrap_or_default();
+        let strategy = object.spec.update_strategy.as_ref();
+        let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
+        let partition = rolling.and_then(|rolling| rolling.partition).unwrap_or_default();
+        if partition > 0 || strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete") {
+            workload.strategy = Strategy::ByHand;
+        }
+        // `updatedReplicas` is left at zero when a rollout is complete and nothing was updated since.
+        let complete = status.update_revision.is_some() && status.update_revision == status.current_revision;
+        workload.progress = progress(&Counts {
+            observed: status.observed_generation >= object.metadata.generation,
+            desired: object.spec.replicas.unwrap_or(1),
+            pods: status.replicas,
+            updated: if complete { status.replicas } else { status.updated_replicas.unwrap_or_default() },
+        });
+        workload.revision = Revision::Hash(status.update_revision);
+        Some(workload)
+    }
+
+    /// Reads a DaemonSet.
+    pub fn of_daemon_set(object: &DaemonSet) -> Option<Self> {
+        let mut workload = Self::new(WorkloadKind::DaemonSet, &object.metadata, (&object.spec.template).into())?;
+        let status = object.status.clone().unwrap_or_default();
+        if object.spec.update_strategy.as_ref().and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete") {
+            workload.strategy = Strategy::ByHand;
+        }
+        workload.progress = progress(&Counts {
+            observed: status.observed_generation >= object.metadata.generation,
+            desired: status.desired_number_scheduled,
+            pods: status.current_number_scheduled,
+            updated: status.updated_number_scheduled.unwrap_or_default(),
+        });
+        workload.revision = Revision::TemplateGeneration(annotation(&object.metadata, TEMPLATE_GENERATION));
+        Some(workload)
+    }
+
+    /// Reads a ReplicaSet.
+    pub fn of_replica_set(object: &ReplicaSet) -> Option<Self> {
+        Self::new(WorkloadKind::ReplicaSet, &object.metadata, object.spec.template.as_ref().into())
+    }
+
+    /// Reads a Job.
+    pub fn of_job(object: &Job) -> Option<Self> {
+        let template = object.spec.as_ref().map(|spec| &spec.template);
+        Self::new(WorkloadKind::Job, &object.metadata, template.into())
+    }
+
+    /// Reads a CronJob.
+    pub fn of_cron_job(object: &CronJob) -> Option<Self> {
+        let job = object.spec.job_template.spec.as_ref();
+        Self::new(WorkloadKind::CronJob, &object.metadata, job.map(|job| &job.template).into())
+    }
+
+    /// Reads a pod, which is its own template.
+    pub fn of_pod(object: &Pod) -> Option<Self> {
+        let template = Template { annotations: None, spec: object.spec.as_ref() };
+        Self::new(WorkloadKind::Pod, &object.metadata, template)
+    }
+}
+
+/// The parts of a pod template that count.
+struct Template<'a> {
+    annotations: Option<&'a BTreeMap<String, String>>,
+    spec: Option<&'a PodSpec>,
+}
+
+impl<'a> From<&'a PodTemplateSpec> for Template<'a> {
+    fn from(template: &'a PodTemplateSpec) -> Self {
+        let metadata = template.metadata.as_ref();
+        Self { annotations: metadata.and_then(|metadata| metadata.annotations.as_ref()), spec: template.spec.as_ref() }
+    }
+}
+
+impl<'a> From<Option<&'a PodTemplateSpec>> for Template<'a> {
+    fn from(template: Option<&'a PodTemplateSpec>) -> Self {
+        template.map_or(Self { annotations: None, spec: None }, Self::from)
+    }
+}
+
+/// What a workload's status counts.
+struct Counts {
+    observed: bool,
+    desired: i32,
+    pods: i32,
+    updated: i32,
+}
+
+fn progress(counts: &Counts) -> Progress {
+    if !counts.observed {
+        Progress::Unobserved
+    } else if counts.updated < counts.desired || counts.pods > counts.updated {
+        Progress::InProgress
+    } else {
+        Progress::Complete { pods: counts.pods }
+    }
+}
+
+fn annotation(metadata: &ObjectMeta, name: &str) -> Option<String> {
+    metadata.annotations.as_ref()?.get(name).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    fn deployment(spec: Value, status: Value) -> Workload {
+        let mut object = json!({
+            "metadata": {"name": "w", "namespace": "ns", "uid": "u", "resourceVersion": "3", "generation": 2},
+            "spec": {"selector": {}, "template": {}}, "status": status,
+        });
+        object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        Workload::of_deployment(&serde_json::from_value(object).unwrap()).unwrap()
+    }
+
+    #[rstest]
+    #[case::unobserved(json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}), Progress::Unobserved)]
+    #[case::too_few(json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1}), Progress::InProgress)]
+    #[case::old_ones_left(json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2}), Progress::InProgress)]
+    #[case::done(json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2}), Progress::Complete { pods: 2 })]
+    fn a_deployments_status_tells_its_progress(#[case] status: Value, #[case] expected: Progress) {
+        assert_eq!(deployment(json!({"replicas": 2}), status).progress, expected);
+    }
+
+    #[test]
+    fn a_paused_deployment_is_rolled_by_hand() {
+        assert_eq!(deployment(json!({"paused": true}), json!({})).strategy, Strategy::ByHand);
+        assert_eq!(deployment(json!({}), json!({})).strategy, Strategy::Rolling);
+    }
+
+    #[rstest]
+    #[case::rolling(json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}), Strategy::Rolling)]
+    #[case::partition(json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}), Strategy::ByHand)]
+    #[case::on_delete(json!({"type": "OnDelete"}), Strategy::ByHand)]
+    fn a_stateful_sets_strategy_counts(#[case] strategy: Value, #[case] expected: Strategy) {
+        let object = json!({"metadata": {"name": "w"},
+            "spec": {"selector": {}, "serviceName": "", "template": {}, "updateStrategy": strategy}});
+        let workload = Workload::of_stateful_set(&serde_json::from_value(object).unwrap()).unwrap();
+        assert_eq!(workload.strategy, expected);
+    }
+
+    #[test]
+    fn annotations_and_stamp_are_read_from_workload_and_template() {
+        let workload = deployment(
+            json!({"template": {"metadata": {"annotations": {(CONFIG_HASH): "s", "restamp.dev/auto-reload": "true"}}}}),
+            json!({}),
+        );
+        assert_eq!((workload.stamp.as_deref(), workload.auto_reload), (Some("s"), Ok(AutoReload::Everything)));
+    }
+}
