@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::model::consumption::Refresh;
 
 /// On a workload, or on its pod template: whether it rolls when what it consumes changes.
@@ -13,7 +16,7 @@ pub const CONFIG_HASH: &str = "restamp.dev/config-hash";
 pub const IGNORE: &str = "restamp.dev/ignore";
 
 /// The value of [`AUTO_RELOAD`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum AutoReload {
     /// `"false"`, or no annotation.
     #[default]

@@ -34,6 +34,7 @@ impl ConfigBuilder {
             id: ConfigId { kind, namespace: "ns".into(), name: name.into() },
             uid: Some(format!("uid-of-{name}").into()),
             resource_version: Some(ResourceVersion(1)),
+            born: None,
             created: None,
             values: BTreeMap::new(),
             last_applied: LastApplied::Absent,

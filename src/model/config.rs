@@ -23,6 +23,8 @@ pub struct Config {
     pub uid: Option<Uid>,
     /// The version that this was read from.
     pub resource_version: Option<ResourceVersion>,
+    /// The version at which it was made, where that was seen on a watch as it happened.
+    pub born: Option<ResourceVersion>,
     /// When it was created, to the second.
     pub created: Option<Timestamp>,
     /// Its live keys.
@@ -174,6 +176,7 @@ impl<E: Encoding> Raw<E> {
         Config {
             uid: metadata.uid,
             resource_version: metadata.resource_version.and_then(|version| version.parse().ok()),
+            born: None,
             created: metadata.creation_timestamp.map(|time| time.0),
             values,
             last_applied: annotations.last_applied.map_or(LastApplied::Absent, |raw| raw.about(&id)),
@@ -259,6 +262,7 @@ mod tests {
             id: ConfigId { kind: ConfigKind::Secret, namespace: "ns".into(), name: "s".into() },
             uid: Some("u".into()),
             resource_version: Some(ResourceVersion(7)),
+            born: None,
             created: Some("2026-11-30T12:59:07Z".parse().unwrap()),
             values: [("A".into(), value)].into(),
             last_applied: LastApplied::Absent,

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::annotations::AutoReload;
 use crate::model::config::{Configs, Field};
 use crate::model::names::{ConfigId, ConfigKind, KeyName, Name};
 
@@ -170,6 +171,23 @@ impl Consumption {
         self.references().map(|reference| reference.config).collect()
     }
 
+    /// The configs that some container names in a way that counts.
+    pub fn configs_that_count(&self, auto_reload: AutoReload) -> BTreeSet<&ConfigId> {
+        let counting = self.references().filter(|reference| auto_reload.counts(reference.refresh));
+        counting.map(|reference| reference.config).collect()
+    }
+
+    /// The containers that name this config in a way that counts.
+    pub fn readers(&self, config: &ConfigId, auto_reload: AutoReload) -> BTreeSet<&Name> {
+        let counting = self.references().filter(|reference| auto_reload.counts(reference.refresh));
+        counting.filter(|reference| reference.config == config).map(|reference| reference.container).collect()
+    }
+
+    /// Whether the pod template has a container of this name.
+    pub fn has_container(&self, name: &Name) -> bool {
+        self.containers.iter().any(|container| container.name == *name)
+    }
+
     /// Whether every reference to this config is marked optional.
     pub fn is_optional(&self, config: &ConfigId) -> bool {
         self.references().filter(|reference| reference.config == config).all(|reference| reference.optional)
@@ -195,15 +213,18 @@ impl Consumption {
 
     fn references(&self) -> impl Iterator<Item = Reference<'_>> {
         self.containers.iter().flat_map(|container| {
-            let variables = container.env.iter().filter_map(Variable::reference);
-            variables.chain(container.mounts.iter().flat_map(|mount| &mount.sources).map(Source::reference))
+            let name = &container.name;
+            let variables = container.env.iter().filter_map(|variable| variable.reference(name));
+            variables.chain(container.mounts.iter().flat_map(|mount| mount.references(name)))
         })
     }
 }
 
 /// A config that a container names, and the keys that must be there.
 struct Reference<'a> {
+    container: &'a Name,
     config: &'a ConfigId,
+    refresh: Refresh,
     keys: Vec<&'a KeyName>,
     optional: bool,
     /// A variable can't come from `binaryData`.
@@ -224,25 +245,17 @@ impl Reference<'_> {
 }
 
 impl Variable {
-    fn reference(&self) -> Option<Reference<'_>> {
-        match self {
-            Self::AllOf { config, optional, .. } => {
-                Some(Reference { config, keys: Vec::new(), optional: *optional, text_only: true })
-            }
-            Self::Key { config, key, optional, .. } => {
-                Some(Reference { config, keys: vec![key], optional: *optional, text_only: true })
-            }
-            Self::Other { .. } => None,
-        }
+    fn reference<'a>(&'a self, container: &'a Name) -> Option<Reference<'a>> {
+        let (config, keys, optional) = match self {
+            Self::AllOf { config, optional, .. } => (config, Vec::new(), *optional),
+            Self::Key { config, key, optional, .. } => (config, vec![key], *optional),
+            Self::Other { .. } => return None,
+        };
+        Some(Reference { container, config, refresh: Refresh::AtStart, keys, optional, text_only: true })
     }
 }
 
 impl Source {
-    fn reference(&self) -> Reference<'_> {
-        let keys = self.items.iter().flatten().map(|(key, _)| key).collect();
-        Reference { config: &self.config, keys, optional: self.optional, text_only: false }
-    }
-
     /// The files that this source puts into its volume. A key that is named is there even while it does not exist.
     fn files(&self, configs: &Configs) -> Vec<(String, KeyName)> {
         if let Some(items) = &self.items {
@@ -319,6 +332,23 @@ impl ContainerReads {
                 reads.insert(self.read(&source.config, &path.as_str().into(), Via::SubPath, root.to_owned()));
             }
         }
+    }
+}
+
+impl Mount {
+    fn references<'a>(&'a self, container: &'a Name) -> impl Iterator<Item = Reference<'a>> {
+        let refresh = match self.part {
+            Part::Whole => Via::Volume.refresh(),
+            Part::Path(_) | Part::Unknown => Via::SubPath.refresh(),
+        };
+        self.sources.iter().map(move |source| Reference {
+            container,
+            config: &source.config,
+            refresh,
+            keys: source.items.iter().flatten().map(|(key, _)| key).collect(),
+            optional: source.optional,
+            text_only: false,
+        })
     }
 }
 

@@ -3,12 +3,17 @@
 #[cfg(test)]
 pub(crate) mod builders;
 pub mod config;
+pub mod consumed;
 pub mod consumption;
+pub mod decide;
+pub mod delivered;
 pub mod digest;
 pub mod fingerprint;
 pub mod last_applied;
 pub mod managed_fields;
 pub mod names;
+pub mod observe;
 pub mod pod;
+pub mod record;
 pub mod stamp;
 pub mod workload;

@@ -101,7 +101,22 @@ text_type!(
 /// An object's resourceVersion. Larger is later, also across kinds that share one etcd
 /// (KEP-5504 makes this official within a kind; the API server has always counted so).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-pub struct ResourceVersion(pub u64);
+#[serde(into = "String", try_from = "String")]
+pub struct ResourceVersion(#[schemars(with = "String")] pub u64);
+
+impl From<ResourceVersion> for String {
+    fn from(version: ResourceVersion) -> Self {
+        version.to_string()
+    }
+}
+
+impl TryFrom<String> for ResourceVersion {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
 
 impl FromStr for ResourceVersion {
     type Err = std::num::ParseIntError;
@@ -250,6 +265,52 @@ pub struct WorkloadId {
     pub namespace: Name,
     /// Its name.
     pub name: Name,
+}
+
+impl ConfigId {
+    /// Its name within its namespace.
+    pub fn local(&self) -> ConfigName {
+        ConfigName { kind: self.kind, name: self.name.clone() }
+    }
+}
+
+/// Which config within a namespace; as text `Kind/name`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(into = "String", try_from = "String")]
+#[schemars(with = "String")]
+pub struct ConfigName {
+    /// ConfigMap or Secret.
+    pub kind: ConfigKind,
+    /// Its name.
+    pub name: Name,
+}
+
+impl ConfigName {
+    /// The config of this name in a namespace.
+    pub fn within(&self, namespace: &Name) -> ConfigId {
+        ConfigId { kind: self.kind, namespace: namespace.clone(), name: self.name.clone() }
+    }
+}
+
+impl fmt::Display for ConfigName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+impl From<ConfigName> for String {
+    fn from(config: ConfigName) -> Self {
+        config.to_string()
+    }
+}
+
+impl TryFrom<String> for ConfigName {
+    type Error = UnknownKind;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let (kind, name) = text.split_once('/').unwrap_or((&text, ""));
+        Ok(Self { kind: kind.parse()?, name: name.into() })
+    }
 }
 
 impl fmt::Display for WorkloadId {

@@ -30,6 +30,8 @@ pub struct Pod {
     pub created: Option<Timestamp>,
     /// The version that this was read from.
     pub version: Option<ResourceVersion>,
+    /// The version at which it was made, where that was seen on the watch as it happened.
+    pub born: Option<ResourceVersion>,
     /// The stamp of the template that it was made from.
     pub stamp: Option<String>,
     /// The revision that its controller made it for.
@@ -94,6 +96,7 @@ impl PodObject {
             owner: owner.uid.as_str().into(),
             created: self.metadata.creation_timestamp.as_ref().map(|time| time.0),
             version: self.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()),
+            born: None,
             stamp: self.metadata.annotations.as_ref().and_then(|all| all.get(CONFIG_HASH).cloned()),
             revision: PodRevision {
                 hash: label("controller-revision-hash"),

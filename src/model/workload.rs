@@ -20,6 +20,8 @@ pub struct Workload {
     pub uid: Option<Uid>,
     /// The version that this was read from.
     pub version: Option<ResourceVersion>,
+    /// The version at which it was made, where that was seen on the watch as it happened, and it was opted in by then.
+    pub born: Option<ResourceVersion>,
     /// It rises with each change of the spec.
     pub generation: i64,
     /// Whether it is being deleted.
@@ -96,6 +98,7 @@ impl Workload {
             id: WorkloadId { kind, namespace, name: metadata.name.as_deref()?.into() },
             uid: metadata.uid.as_deref().map(Uid::from),
             version: metadata.resource_version.as_deref().and_then(|version| version.parse().ok()),
+            born: None,
             generation: metadata.generation.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
             controller: controller_of(metadata.owner_references.as_deref()).map(|owner| owner.uid.as_str().into()),

@@ -1,0 +1,130 @@
+//! What a workload consumes at this moment: exactly the keys that count, and their fingerprints.
+
+use std::collections::BTreeMap;
+
+use crate::api::annotations::AutoReload;
+use crate::model::config::{Configs, Field};
+use crate::model::consumption::{Consumption, Via};
+use crate::model::digest::{Digest, HashKey};
+use crate::model::fingerprint::Fingerprint;
+use crate::model::names::{ConfigId, KeyName, ResourceVersion, Uid};
+
+/// The consumed configs of one workload.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Consumed(BTreeMap<ConfigId, ConsumedConfig>);
+
+/// One consumed config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumedConfig {
+    /// Whether it exists.
+    pub presence: Presence,
+    /// Whether the workload's pods start without it.
+    pub optional: bool,
+    /// The consumed keys; `None` for one that is named and not there.
+    pub keys: BTreeMap<KeyName, Option<Fingerprint>>,
+}
+
+/// Whether a config exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It does not.
+    Absent,
+    /// It does, at this version.
+    Present(Option<ResourceVersion>),
+}
+
+impl Consumed {
+    /// What these readings find in these configs.
+    pub fn of(consumption: &Consumption, auto_reload: AutoReload, configs: &Configs) -> Self {
+        let mut consumed = BTreeMap::new();
+        for id in consumption.configs_that_count(auto_reload) {
+            let config = configs.get(id);
+            let presence = config.map_or(Presence::Absent, |config| Presence::Present(config.resource_version));
+            let optional = consumption.is_optional(id);
+            consumed.insert(id.clone(), ConsumedConfig { presence, optional, keys: BTreeMap::new() });
+        }
+        for read in consumption.reads(configs) {
+            if !auto_reload.counts(read.via.refresh()) {
+                continue;
+            }
+            let Some(config) = consumed.get_mut(&read.config) else { continue };
+            let value = configs.values(&read.config).and_then(|values| values.get(&read.key));
+            let seen = value.filter(|value| value.field == Field::Data || can_be_binary(read.via));
+            let seen = seen.map(|value| value.fingerprint);
+            let known = config.keys.entry(read.key).or_default();
+            *known = known.or(seen);
+        }
+        Self(consumed)
+    }
+
+    /// The configs, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&ConfigId, &ConsumedConfig)> {
+        self.0.iter()
+    }
+
+    /// This config, if it is consumed.
+    pub fn get(&self, config: &ConfigId) -> Option<&ConsumedConfig> {
+        self.0.get(config)
+    }
+
+    /// The digest of it all: what a stamp carries.
+    pub fn digest(&self, workload: &Uid, key: &HashKey) -> Digest {
+        let configs = self.0.iter().map(|(id, config)| (id, config.digest(id, key)));
+        key.digest_state(workload, configs)
+    }
+}
+
+impl ConsumedConfig {
+    /// The digest of its consumed keys; `None` while it does not exist.
+    pub fn digest(&self, id: &ConfigId, key: &HashKey) -> Option<Digest> {
+        match self.presence {
+            Presence::Absent => None,
+            Presence::Present(_) => Some(key.digest_config(id, self.keys.iter())),
+        }
+    }
+}
+
+fn can_be_binary(via: Via) -> bool {
+    matches!(via, Via::Volume | Via::SubPath)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::builders::{config_map, pod};
+    use crate::model::names::ConfigKind;
+    use serde_json::json;
+
+    fn consumed(auto_reload: AutoReload, configs: &Configs) -> Consumed {
+        let spec = json!({
+            "containers": [{"name": "app", "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+                "env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "A"}}},
+                        {"name": "Y", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "NO", "optional": true}}}]}],
+            "volumes": [{"name": "v", "configMap": {"name": "files", "optional": true}}]});
+        Consumed::of(&Consumption::of(&"ns".into(), &pod(spec)), auto_reload, configs)
+    }
+
+    fn id(name: &str) -> ConfigId {
+        ConfigId { kind: ConfigKind::ConfigMap, namespace: "ns".into(), name: name.into() }
+    }
+
+    #[test]
+    fn exactly_the_consumed_keys_count() {
+        let configs = Configs::from_iter([config_map("c").value("A", "1").value("B", "2").build()]);
+        let keys = [("A".into(), Some(Fingerprint::of(b"1"))), ("NO".into(), None)];
+        let c = ConsumedConfig {
+            presence: Presence::Present(Some(ResourceVersion(1))),
+            optional: false,
+            keys: keys.into(),
+        };
+        let files = ConsumedConfig { presence: Presence::Absent, optional: true, keys: BTreeMap::new() };
+        let expected = Consumed([(id("c"), c), (id("files"), files)].into());
+        assert_eq!(consumed(AutoReload::Everything, &configs), expected);
+    }
+
+    #[test]
+    fn volumes_do_not_count_at_start() {
+        let consumed = consumed(AutoReload::AtStart, &Configs::default());
+        assert_eq!(consumed.iter().map(|(id, _)| id).collect::<Vec<_>>(), [&id("c")]);
+    }
+}

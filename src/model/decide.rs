@@ -1,0 +1,231 @@
+//! What is due for one workload. Pure: the same state gives the same answer, whoever asks, whenever.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::consumption::Missing;
+use crate::model::delivered;
+use crate::model::observe::Sight;
+use crate::model::pod::Pod;
+use crate::model::record::Record;
+use crate::model::workload::{Progress, Revision, Strategy};
+
+/// What is due, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// No entry is open.
+    Nothing,
+    /// Every open entry is delivered.
+    Close,
+    /// The template carries our stamp for this state: the workload's own controller is at it.
+    RollingOut,
+    /// Not yet.
+    Wait {
+        /// When to look again, at the latest.
+        until: Timestamp,
+        /// What for.
+        reason: WaitReason,
+    },
+    /// Due, and harmful now.
+    Hold(Hold),
+    /// Now.
+    Stamp,
+}
+
+/// What a due rollout waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitReason {
+    /// The configs are still changing.
+    Settling,
+    /// Somebody else's rollout is in progress, and its pods will have read the change.
+    OthersRollout,
+    /// Somebody took our stamp away: we try again after a while.
+    StampGone,
+}
+
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Settling => "waits until the configs are quiet",
+            Self::OthersRollout => "waits for the rollout in progress, whose pods read the change as they start",
+            Self::StampGone => "waits before it stamps again, since somebody removed the stamp",
+        })
+    }
+}
+
+/// Why something that is due waits, since doing it now would do harm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    /// New pods could not start without it.
+    Missing(Missing),
+    /// It is being deleted.
+    BeingDeleted,
+    /// Somebody removed the stamp again and again.
+    StampStripped,
+    /// Another installation of restamp keeps its report.
+    OtherInstance {
+        /// The other installation's namespace.
+        instance: String,
+    },
+    /// A watch that it needs has not had its first full list.
+    NotSynced {
+        /// The kind that is watched.
+        kind: &'static str,
+    },
+}
+
+impl Hold {
+    /// Every reason, as the metric's label has it.
+    pub const REASONS: [&'static str; 5] =
+        ["MissingReference", "BeingDeleted", "StampStripped", "OtherInstance", "NotSynced"];
+
+    /// The reason in one word.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => "MissingReference",
+            Self::BeingDeleted => "BeingDeleted",
+            Self::StampStripped => "StampStripped",
+            Self::OtherInstance { .. } => "OtherInstance",
+            Self::NotSynced { .. } => "NotSynced",
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(Missing { config, key: None }) => {
+                write!(
+                    f,
+                    "required {} {} does not exist, new pods could not start; create it",
+                    config.kind, config.name
+                )
+            }
+            Self::Missing(Missing { config, key: Some(key) }) => write!(
+                f,
+                "required key {key} of {} {} does not exist, new pods could not start; add it",
+                config.kind, config.name
+            ),
+            Self::BeingDeleted => f.write_str("it is being deleted"),
+            Self::StampStripped => write!(
+                f,
+                "the stamp was removed from the pod template again and again; let other managers leave {} alone",
+                crate::api::annotations::CONFIG_HASH
+            ),
+            Self::OtherInstance { instance } => {
+                write!(f, "the restamp in namespace {instance} keeps its report; delete the report to take it over")
+            }
+            Self::NotSynced { kind } => write!(f, "the watch of {kind} is not synced yet"),
+        }
+    }
+}
+
+/// How patient restamp is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// How long the configs must be quiet before a rollout.
+    pub settle: SignedDuration,
+}
+
+/// The longest that configs which keep changing put a rollout off.
+const SETTLE_AT_MOST: SignedDuration = SignedDuration::from_secs(60);
+/// The longest that somebody else's rollout is waited for, counted from the change.
+const OTHERS_AT_MOST: SignedDuration = SignedDuration::from_mins(10);
+/// How often a stamp that was taken away is put on again.
+const STRIPPED_AT_MOST: u8 = 2;
+/// The pause before a stamp that was taken away is put on again, for the first time; six times as long for the next.
+const STRIPPED_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+
+/// Decides.
+pub fn decide(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Decision {
+    if record.open_entries().next().is_none() {
+        return Decision::Nothing;
+    }
+    if sight.workload.deleting {
+        return Decision::Hold(Hold::BeingDeleted);
+    }
+    if delivered::is_delivered(record, sight) || is_empty_behind_the_stamp(record, sight) {
+        return Decision::Close; // whoever rolled it
+    }
+    if carries_the_stamp(record, sight) {
+        return Decision::RollingOut;
+    }
+    if let Some(hold) = must_not_roll(record, sight) {
+        return Decision::Hold(hold);
+    }
+    let waits = [settling(record, sight, policy), stamp_gone(record, sight), others_rollout(record, sight)];
+    waits.into_iter().flatten().next().unwrap_or(Decision::Stamp)
+}
+
+/// The stamp answers every open change, and is still there.
+fn carries_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
+    let stamp = record.stamp.as_ref().map(|stamp| stamp.text.as_str());
+    record.is_answered() && stamp.is_some() && sight.workload.stamp.as_deref() == stamp
+}
+
+/// There are no pods, and whichever come are made from the stamped template.
+fn is_empty_behind_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
+    carries_the_stamp(record, sight)
+        && sight.pods.is_empty()
+        && sight.workload.progress == Progress::Complete { pods: 0 }
+}
+
+fn must_not_roll(record: &Record, sight: &Sight<'_>) -> Option<Hold> {
+    if let Some(missing) = sight.workload.consumption.missing(sight.configs).into_iter().next() {
+        return Some(Hold::Missing(missing));
+    }
+    record.stamp.as_ref().filter(|stamp| stamp.stripped > STRIPPED_AT_MOST).map(|_| Hold::StampStripped)
+}
+
+fn wait(until: Timestamp, now: Timestamp, reason: WaitReason) -> Option<Decision> {
+    (now < until).then_some(Decision::Wait { until, reason })
+}
+
+/// The configs have not been quiet for long enough.
+fn settling(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Option<Decision> {
+    let last = record.open_entries().map(|(_, change)| change.last_seen).max()?;
+    let first = record.open_entries().map(|(_, change)| change.first_seen).min()?;
+    let until = (last + policy.settle).min(first + SETTLE_AT_MOST.max(policy.settle));
+    wait(until, sight.now, WaitReason::Settling)
+}
+
+/// Somebody took the stamp away a while ago, and not too often.
+fn stamp_gone(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
+    let stamp = record.stamp.as_ref().filter(|stamp| stamp.stripped > 0)?;
+    let pause = if stamp.stripped == 1 { STRIPPED_PAUSE } else { STRIPPED_PAUSE * 6 };
+    wait(stamp.time + pause, sight.now, WaitReason::StampGone)
+}
+
+/// A rollout that is not ours is in progress, and all pods that it leaves will have been made after the change.
+fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
+    let workload = sight.workload;
+    if workload.progress != Progress::InProgress || workload.strategy != Strategy::Rolling {
+        return None;
+    }
+    let is_current = current_revision(sight)?;
+    if delivered::unproven(record, sight).any(is_current) {
+        return None;
+    }
+    let first = record.open_entries().map(|(_, change)| change.first_seen).min()?;
+    wait(first + OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)
+}
+
+/// Tells the pods of the revision that the controller works towards; `None` if they can't be told.
+fn current_revision<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use<'a>> {
+    let hash_of_generation = |generation: &str| {
+        let of_it = |pod: &&&Pod| pod.revision.template_generation.as_deref() == Some(generation);
+        sight.pods.iter().find(of_it).and_then(|pod| pod.revision.hash.as_deref())
+    };
+    let (owner, hash) = match &sight.workload.revision {
+        Revision::OfReplicaSet(_) => (Some(sight.replica_set?), None),
+        Revision::Hash(hash) => (None, Some(hash.as_deref()?)),
+        // As long as no pod of it is there, none of those that are there is known to stay.
+        Revision::TemplateGeneration(generation) => (None, hash_of_generation(generation.as_deref()?)),
+        Revision::Unknown => return None,
+    };
+    Some(move |pod: &Pod| match owner {
+        Some(owner) => pod.owner == *owner,
+        None => hash.is_some() && pod.revision.hash.as_deref() == hash,
+    })
+}

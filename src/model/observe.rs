@@ -1,0 +1,264 @@
+//! When entries open: what a workload consumes now, compared with what its record says.
+//!
+//! Everything follows from the state of the objects, whatever event woke us; a change while nobody watched is seen on
+//! the first look after it.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use crate::api::annotations::AutoReload;
+use crate::model::config::Configs;
+use crate::model::consumed::{Consumed, ConsumedConfig, Presence};
+use crate::model::delivered::CLOCK_SKEW;
+use crate::model::digest::{HashKey, Keyring};
+use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion, Uid};
+use crate::model::pod::{Phase, Pod, Started};
+use crate::model::record::{Answer, Entry, LastStamp, Record};
+use crate::model::stamp::Stamp;
+use crate::model::workload::Workload;
+
+/// All that there is to see of an adopted workload at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight<'a> {
+    /// The workload.
+    pub workload: &'a Workload,
+    /// Its uid.
+    pub uid: &'a Uid,
+    /// What counts for it.
+    pub auto_reload: AutoReload,
+    /// What it consumes.
+    pub consumed: &'a Consumed,
+    /// All configs.
+    pub configs: &'a Configs,
+    /// Its pods.
+    pub pods: &'a [&'a Pod],
+    /// The ReplicaSet that its controller works towards, for a Deployment.
+    pub replica_set: Option<&'a Uid>,
+    /// The version of the event that made us look, if it was seen on a watch as it happened.
+    pub woken_by: Option<ResourceVersion>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What a look at a workload brought to light.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// Consumed keys changed: the entry is open. The keys are empty where they can't be named.
+    Changed {
+        /// The config.
+        config: ConfigName,
+        /// Its changed keys.
+        keys: BTreeSet<KeyName>,
+    },
+    /// The entry was made with a hash key that is gone, so it starts anew: a change in between can't be seen.
+    KeyLost {
+        /// The config.
+        config: ConfigName,
+    },
+    /// The stamp is gone from the template while a change is open.
+    StampGone,
+}
+
+impl Record {
+    /// First sight of a workload: entries with the digests of this moment.
+    ///
+    /// They are closed, unless the workload was made before our eyes and a config is newer: its pods may have
+    /// started on the older one. A required config that appeared after the workload is not: the pods waited for it.
+    pub fn adopt(sight: &Sight<'_>, keyring: &Keyring) -> Self {
+        let stamp = sight.workload.stamp.clone();
+        let stamp = stamp.map(|text| LastStamp { text, time: sight.now, stripped: 0 });
+        let mut record = Self { auto_reload: sight.auto_reload, entries: Vec::new(), stamp };
+        for (id, config) in sight.consumed.iter() {
+            let mut entry = Entry::new(id, config, keyring.current(), sight.now);
+            if let Some(version) = newer_than_the_workload(sight, id, config) {
+                entry.open(sight.now, Some(version), BTreeSet::new());
+            }
+            record.insert(entry);
+        }
+        record
+    }
+
+    /// Compares the record with what there is, and opens entries.
+    pub fn observe(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Vec<News> {
+        let mut news = Vec::new();
+        let scope = if self.auto_reload == sight.auto_reload { Scope::Same } else { Scope::Other };
+        self.auto_reload = sight.auto_reload;
+        self.entries.retain(|entry| sight.consumed.get(&entry.config.within(&sight.workload.id.namespace)).is_some());
+        for (id, config) in sight.consumed.iter() {
+            match self.entry_mut(&id.local()) {
+                Some(entry) => news.extend(entry.observe(id, config, scope, sight, keyring)),
+                None => {
+                    let mut entry = Entry::new(id, config, keyring.current(), sight.now);
+                    // An edit of the template made the workload consume it.
+                    if entry.digest.is_some() && scope == Scope::Same {
+                        news.push(open(&mut entry, sight, BTreeSet::new()));
+                    }
+                    self.insert(entry);
+                }
+            }
+        }
+        news.extend(self.observe_stamp(sight, keyring));
+        news
+    }
+
+    /// Compares the record's stamp with the one that the template carries.
+    fn observe_stamp(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
+        let live = sight.workload.stamp.as_deref();
+        let known = self.stamp.as_ref().map(|stamp| stamp.text.as_str());
+        if live == known {
+            return None;
+        }
+        let known: Option<Stamp> = known.and_then(|text| text.parse().ok());
+        match live.and_then(|text| text.parse::<Stamp>().ok()) {
+            Some(live) if known.is_none_or(|known| live.is_newer_than(&known)) => {
+                self.take_over(&live, sight, keyring);
+                None
+            }
+            _ => self.lose_stamp(),
+        }
+    }
+
+    /// A stamp of ours that the record does not name: we were interrupted between the two. Where it fits what there is
+    /// now, it answers the open changes; otherwise pods may have read what is neither in the record nor there now.
+    fn take_over(&mut self, live: &Stamp, sight: &Sight<'_>, keyring: &Keyring) {
+        let key = live.digest.key_id().and_then(|id| keyring.find(id));
+        self.stamp = Some(LastStamp { text: live.to_string(), time: sight.now, stripped: 0 });
+        let Some(key) = key else { return };
+        let fits = sight.consumed.digest(sight.uid, key) == live.digest;
+        for entry in &mut self.entries {
+            match &mut entry.change {
+                Some(change) if fits => change.answer = Answer::Stamped,
+                Some(change) => change.answer = Answer::None,
+                None if fits => {}
+                None => entry.open(sight.now, None, BTreeSet::new()),
+            }
+        }
+    }
+
+    /// Somebody took the stamp away. Only while a change is open does it matter.
+    fn lose_stamp(&mut self) -> Option<News> {
+        let mut lost = false;
+        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
+            lost |= change.answer == Answer::Stamped;
+            change.answer = Answer::None;
+        }
+        if !lost {
+            return None;
+        }
+        if let Some(stamp) = &mut self.stamp {
+            stamp.stripped = stamp.stripped.saturating_add(1);
+        }
+        Some(News::StampGone)
+    }
+}
+
+impl Entry {
+    fn observe(
+        &mut self,
+        id: &ConfigId,
+        config: &ConsumedConfig,
+        scope: Scope,
+        sight: &Sight<'_>,
+        keyring: &Keyring,
+    ) -> Option<News> {
+        if config.presence == Presence::Absent {
+            // Deletion by itself opens nothing: running containers keep what they have read.
+            self.absent_since.get_or_insert(sight.now);
+            return None;
+        }
+        let Some(digest) = &self.digest else {
+            return self.appear(id, config, sight, keyring);
+        };
+        let Some(key) = digest.key_id().and_then(|key| keyring.find(key)) else {
+            *self = Self { change: self.change.take(), ..Self::new(id, config, keyring.current(), sight.now) };
+            return Some(News::KeyLost { config: id.local() });
+        };
+        let back_since = self.absent_since.take();
+        let changed = if config.digest(id, key).as_ref() == Some(digest) {
+            Changed::Nothing
+        } else {
+            self.changed_keys(id, config, scope, sight, key)
+        };
+        self.update(id, config, keyring.current());
+        match (changed, back_since) {
+            (Changed::Keys(keys), _) => Some(open(self, sight, keys)),
+            (Changed::Nothing, Some(since)) if config.optional && started_since(sight, id, since) => {
+                Some(open(self, sight, BTreeSet::new()))
+            }
+            (Changed::Nothing, _) => None,
+        }
+    }
+
+    /// A config that was never there before appears. Where it is required the pods waited for it.
+    fn appear(&mut self, id: &ConfigId, config: &ConsumedConfig, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
+        *self = Self::new(id, config, keyring.current(), sight.now);
+        config.optional.then(|| open(self, sight, config.keys.keys().cloned().collect()))
+    }
+
+    /// Which consumed keys differ from the record. One that is still live and no longer consumed is no change.
+    fn changed_keys(
+        &self,
+        id: &ConfigId,
+        config: &ConsumedConfig,
+        scope: Scope,
+        sight: &Sight<'_>,
+        key: &HashKey,
+    ) -> Changed {
+        let now = Self::new(id, config, key, sight.now).keys;
+        if now.is_empty() != config.keys.is_empty() || self.keys.is_empty() {
+            return Changed::Keys(BTreeSet::new());
+        }
+        let differs = now.iter().filter(|(name, digest)| match self.keys.get(*name) {
+            Some(known) => known != *digest,
+            None => scope == Scope::Same,
+        });
+        let differs = differs.map(|(name, _)| name);
+        let is_live = |name: &KeyName| sight.configs.values(id).is_some_and(|values| values.contains_key(name));
+        let gone = self.keys.keys().filter(|name| !now.contains_key(*name) && !is_live(name));
+        let changed: BTreeSet<KeyName> = differs.chain(gone).cloned().collect();
+        if changed.is_empty() { Changed::Nothing } else { Changed::Keys(changed) }
+    }
+}
+
+/// Whether the user's annotation lets the same ways to consume count as in the record. Keys that only now count were
+/// not changed by that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Same,
+    Other,
+}
+
+/// What differs between a record's entry and what there is.
+enum Changed {
+    Nothing,
+    /// These keys; empty where they can't be named.
+    Keys(BTreeSet<KeyName>),
+}
+
+fn open(entry: &mut Entry, sight: &Sight<'_>, keys: BTreeSet<KeyName>) -> News {
+    entry.open(sight.now, sight.woken_by, keys.clone());
+    News::Changed { config: entry.config.clone(), keys }
+}
+
+/// The config's version, if it was written after the workload was made and pods may have started before that.
+fn newer_than_the_workload(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedConfig) -> Option<ResourceVersion> {
+    let Presence::Present(Some(version)) = config.presence else { return None };
+    if version <= sight.workload.born? {
+        return None;
+    }
+    let waited_for = !config.optional && sight.configs.get(id)?.born == Some(version);
+    (!waited_for).then_some(version)
+}
+
+/// Whether a container that reads this config may have started since then.
+fn started_since(sight: &Sight<'_>, config: &ConfigId, since: Timestamp) -> bool {
+    let readers = sight.workload.consumption.readers(config, sight.auto_reload);
+    let active = sight.pods.iter().filter(|pod| pod.phase == Phase::Active);
+    let mut containers = active.flat_map(|pod| &pod.containers).filter(|container| readers.contains(&container.name));
+    containers.any(|container| match container.started {
+        Started::NotYet => false,
+        Started::At(started) => started + CLOCK_SKEW >= since,
+        Started::Unknown => true,
+    })
+}

@@ -1,0 +1,254 @@
+//! The record: what restamp knows of a workload's configs. It lives in the status of the workload's DriftReport.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::annotations::AutoReload;
+use crate::model::consumed::ConsumedConfig;
+use crate::model::digest::{Digest, HashKey, KeyDigest};
+use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion};
+
+/// The record of one workload.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// Which ways to consume counted when the entries were made.
+    #[serde(default)]
+    pub auto_reload: AutoReload,
+    /// An entry for each consumed config, in the order of their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<Entry>,
+    /// The last stamp.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<LastStamp>,
+}
+
+/// What is known of one consumed config.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// The config, as `Kind/name`.
+    pub config: ConfigName,
+    /// The digest of its consumed keys; none while it was never there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// The consumed keys, each with a short digest; empty where there are too many to name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<KeyName, KeyDigest>,
+    /// When it last changed, as far as restamp saw it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_changed: Option<Timestamp>,
+    /// Since when it does not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent_since: Option<Timestamp>,
+    /// The change that is not delivered yet: while there is one, the entry is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+}
+
+/// A change that some running container may not have read yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// When restamp saw the first change since the entry was last closed.
+    pub first_seen: Timestamp,
+    /// When restamp saw the last one.
+    pub last_seen: Timestamp,
+    /// The version of the last one, where it was seen on the watch as it happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<ResourceVersion>,
+    /// The keys that changed; empty where they can't be named.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub keys: BTreeSet<KeyName>,
+    /// Whether the record's last stamp was made for it.
+    #[serde(default)]
+    pub answer: Answer,
+}
+
+/// What restamp did about a change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Answer {
+    /// Nothing yet.
+    #[default]
+    None,
+    /// The record's last stamp was made after it, and for the state that it led to.
+    Stamped,
+}
+
+/// The last stamp that restamp put on the workload's pod template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastStamp {
+    /// Its text.
+    pub text: String,
+    /// When it was made.
+    pub time: Timestamp,
+    /// How often somebody took it away while a change was open.
+    #[serde(default)]
+    pub stripped: u8,
+}
+
+/// An entry names its keys up to this many; the digest over all of them is there in any case.
+const MOST_KEYS_NAMED: usize = 500;
+
+impl Record {
+    /// The entry of this config.
+    pub fn entry(&self, config: &ConfigName) -> Option<&Entry> {
+        self.position(config).ok().and_then(|index| self.entries.get(index))
+    }
+
+    /// The entry of this config, to be changed.
+    pub fn entry_mut(&mut self, config: &ConfigName) -> Option<&mut Entry> {
+        self.position(config).ok().and_then(|index| self.entries.get_mut(index))
+    }
+
+    /// Puts an entry in its place.
+    pub fn insert(&mut self, entry: Entry) {
+        match self.position(&entry.config) {
+            Ok(index) => {
+                if let Some(place) = self.entries.get_mut(index) {
+                    *place = entry;
+                }
+            }
+            Err(index) => self.entries.insert(index, entry),
+        }
+    }
+
+    /// The entries with a change that is not delivered yet.
+    pub fn open_entries(&self) -> impl Iterator<Item = (&Entry, &Change)> {
+        self.entries.iter().filter_map(|entry| Some((entry, entry.change.as_ref()?)))
+    }
+
+    /// Whether the last stamp answers every open change.
+    pub fn is_answered(&self) -> bool {
+        self.open_entries().all(|(_, change)| change.answer == Answer::Stamped)
+    }
+
+    /// Every open change is delivered.
+    pub fn close(&mut self) {
+        for entry in &mut self.entries {
+            entry.change = None;
+        }
+        if let Some(stamp) = &mut self.stamp {
+            stamp.stripped = 0;
+        }
+    }
+
+    /// A stamp was made: it answers the open changes that were seen by then.
+    pub fn stamped(&mut self, text: String, time: Timestamp) {
+        for entry in &mut self.entries {
+            if let Some(change) = &mut entry.change
+                && change.last_seen <= time
+            {
+                change.answer = Answer::Stamped;
+            }
+        }
+        let stripped = self.stamp.as_ref().map_or(0, |stamp| stamp.stripped);
+        self.stamp = Some(LastStamp { text, time, stripped });
+    }
+
+    fn position(&self, config: &ConfigName) -> Result<usize, usize> {
+        self.entries.binary_search_by(|entry| entry.config.cmp(config))
+    }
+}
+
+impl Entry {
+    /// A closed entry with the digests of this moment.
+    pub fn new(id: &ConfigId, config: &ConsumedConfig, key: &HashKey, now: Timestamp) -> Self {
+        let digest = config.digest(id, key);
+        Self {
+            config: id.local(),
+            absent_since: digest.is_none().then_some(now),
+            digest,
+            keys: name_keys(id, config, key),
+            last_changed: None,
+            change: None,
+        }
+    }
+
+    /// Takes over the digests of this moment.
+    pub fn update(&mut self, id: &ConfigId, config: &ConsumedConfig, key: &HashKey) {
+        self.digest = config.digest(id, key);
+        self.keys = name_keys(id, config, key);
+    }
+
+    /// Opens it, or notes one more change of an open one.
+    pub fn open(&mut self, now: Timestamp, version: Option<ResourceVersion>, keys: BTreeSet<KeyName>) {
+        self.last_changed = Some(now);
+        let before = self.change.take();
+        let first_seen = before.as_ref().map_or(now, |change| change.first_seen);
+        let earlier = before.into_iter().flat_map(|change| change.keys);
+        let keys = earlier.chain(keys).take(MOST_KEYS_NAMED).collect();
+        self.change = Some(Change { first_seen, last_seen: now, version, keys, answer: Answer::None });
+    }
+}
+
+fn name_keys(id: &ConfigId, config: &ConsumedConfig, key: &HashKey) -> BTreeMap<KeyName, KeyDigest> {
+    if config.keys.len() > MOST_KEYS_NAMED {
+        return BTreeMap::new();
+    }
+    let digest = |(name, value): (&KeyName, &Option<_>)| (name.clone(), key.digest_key(id, name, value.as_ref()));
+    config.keys.iter().map(digest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn entry(name: &str) -> Entry {
+        Entry {
+            config: format!("Secret/{name}").try_into().unwrap(),
+            digest: None,
+            keys: BTreeMap::new(),
+            last_changed: None,
+            absent_since: None,
+            change: None,
+        }
+    }
+
+    #[test]
+    fn entries_stand_in_order_and_once() {
+        let mut record = Record::default();
+        for name in ["b", "a", "b"] {
+            record.insert(entry(name));
+        }
+        assert_eq!(record.entries, [entry("a"), entry("b")]);
+    }
+
+    #[test]
+    fn a_stamp_answers_the_changes_that_were_seen_before_it() {
+        let (mut early, mut late) = (entry("early"), entry("late"));
+        early.open(at(1), None, BTreeSet::new());
+        late.open(at(3), None, BTreeSet::new());
+        let mut record = Record { entries: vec![early, late], ..Record::default() };
+        record.stamped("s".to_owned(), at(2));
+        let answers: Vec<_> = record.open_entries().map(|(_, change)| change.answer).collect();
+        assert_eq!(answers, [Answer::Stamped, Answer::None]);
+        assert!(!record.is_answered());
+    }
+
+    #[test]
+    fn a_change_again_is_not_answered_by_the_earlier_stamp() {
+        let mut record = Record { entries: vec![entry("a")], ..Record::default() };
+        let a = entry("a").config;
+        record.entry_mut(&a).unwrap().open(at(1), None, ["A".into()].into());
+        record.stamped("s".to_owned(), at(2));
+        record.entry_mut(&a).unwrap().open(at(3), None, ["B".into()].into());
+        let change = record.entry(&a).unwrap().change.clone().unwrap();
+        let expected = Change {
+            first_seen: at(1),
+            last_seen: at(3),
+            version: None,
+            keys: ["A".into(), "B".into()].into(),
+            answer: Answer::None,
+        };
+        assert_eq!(change, expected);
+    }
+}
