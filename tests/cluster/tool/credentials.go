@@ -57,6 +57,11 @@ func (c *Cluster) writeCredentials(port int) error {
 	if err != nil {
 		return err
 	}
+	// As made, with the key's id: the server's certificate must name it, or strict clients refuse it.
+	authority, err = x509.ParseCertificate(authorityDER)
+	if err != nil {
+		return err
+	}
 	serverDER, err := x509.CreateCertificate(rand.Reader, server, authority, &serverKey.PublicKey, authorityKey)
 	if err != nil {
 		return err

@@ -50,16 +50,19 @@ func command(ctx context.Context, args []string) error {
 	}
 	name, args := args[0], args[1:]
 
-	var options Options
+	options := Options{Nodes: 1}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.Usage = func() {}
 	if name == "start" {
 		flags.BoolVar(&options.Kwok, "kwok", false, "")
-		flags.IntVar(&options.Nodes, "nodes", 1, "")
+		flags.IntVar(&options.Nodes, "nodes", options.Nodes, "")
 	}
 	words, err := parse(flags, args)
 	if err != nil || len(words) != map[string]int{"start": 1, "stop": 1, "restart": 2, "kill": 2}[name] {
 		return errUsage
+	}
+	if !options.Kwok && options.Nodes != 1 || options.Nodes < 0 {
+		return errors.New("--nodes needs --kwok, and a number that isn't negative")
 	}
 	var dir string
 	if len(words) > 0 {

@@ -51,24 +51,33 @@ func (c *Cluster) pid(component Component) int {
 	if err != nil {
 		return 0
 	}
-	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty once it is a zombie
-	if err != nil {
-		return 0
-	}
-	want := strings.Join(append([]string{component.Path}, component.Args...), "\x00") + "\x00"
-	if string(cmdline) != want {
+	if commandLine(pid) != strings.Join(append([]string{component.Path}, component.Args...), "\x00")+"\x00" {
 		return 0
 	}
 	return pid
 }
 
-// terminate lets a component finish what it does, if that doesn't take too long.
+// commandLine looks twice, as a process that has just started shows an empty one for a moment, and so does one that exits.
+func commandLine(pid int) string {
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || gone(pid) || time.Now().After(deadline) {
+			return ""
+		}
+		if len(content) > 0 {
+			return string(content)
+		}
+	}
+}
+
+// terminate lets a component finish what it writes, but not wait for its clients: with open watches the API server would
+// take a minute to say goodbye.
 func (c *Cluster) terminate(component Component) error {
 	if pid := c.pid(component); pid != 0 {
 		if err := send(pid, syscall.SIGTERM); err != nil {
 			return err
 		}
-		if c.awaitGone(component, 20*time.Second) {
+		if awaitGone(pid, 2*time.Second) {
 			return nil
 		}
 	}
@@ -83,19 +92,31 @@ func (c *Cluster) killNow(component Component) error {
 	if err := send(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
-	if !c.awaitGone(component, 20*time.Second) {
+	if !awaitGone(pid, 20*time.Second) {
 		return fmt.Errorf("%s (process %d) survived SIGKILL", component.Name, pid)
 	}
 	return nil
 }
 
-func (c *Cluster) awaitGone(component Component, limit time.Duration) bool {
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if c.pid(component) == 0 {
+func awaitGone(pid int, limit time.Duration) bool {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if gone(pid) {
 			return true
 		}
 	}
 	return false
+}
+
+// gone is true once the ports are free too. An empty command line comes too early for that: a process that exits drops
+// its memory first and its sockets later. A zombie whose last thread has ended holds nothing any more.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	state := stat[bytes.LastIndexByte(stat, ')')+2:]
+	return err != nil || state[0] == 'Z' && len(threads) == 1
 }
 
 func send(pid int, which syscall.Signal) error {
