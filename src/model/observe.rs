@@ -68,7 +68,7 @@ impl Record {
     pub fn adopt(sight: &Sight<'_>, keyring: &Keyring) -> Self {
         let stamp = sight.workload.stamp.clone();
         let stamp = stamp.map(|text| LastStamp { text, time: sight.now, stripped: 0 });
-        let mut record = Self { auto_reload: sight.auto_reload, entries: Vec::new(), stamp };
+        let mut record = Self { auto_reload: sight.auto_reload, stamp, ..Self::default() };
         for (id, config) in sight.consumed.iter() {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
@@ -110,6 +110,9 @@ impl Record {
             return None;
         }
         let known: Option<Stamp> = known.and_then(|text| text.parse().ok());
+        if live.is_some_and(|live| self.confirm(live)) {
+            return None;
+        }
         match live.and_then(|text| text.parse::<Stamp>().ok()) {
             Some(live) if known.is_none_or(|known| live.is_newer_than(&known)) => {
                 self.take_over(&live, sight, keyring);

@@ -1,18 +1,21 @@
 //! A pod, reduced to what proves that a change was delivered: when it was made, and when its containers started.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
 use crate::api::annotations::CONFIG_HASH;
 use crate::model::names::{Name, ResourceVersion, Uid, controller_of};
+use crate::model::workload::Workload;
 
-/// A pod as the API writes it; its spec is left out.
+/// A pod as the API writes it.
 #[derive(Debug, Clone, kube::Resource, Deserialize)]
 #[resource(inherit = k8s_openapi::api::core::v1::Pod)]
 pub struct PodObject {
     metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Option<PodSpec>,
     #[serde(default)]
     status: Option<PodStatus>,
 }
@@ -81,15 +84,21 @@ pub enum Started {
 }
 
 impl PodObject {
-    /// What is kept of it; `None` for a pod that no controller owns.
+    /// The workload that it is, if no controller owns it.
+    pub fn as_workload(&self) -> Option<Workload> {
+        let workload = Workload::of_pod(&self.metadata, self.spec.as_ref())?;
+        workload.is_its_own().then_some(workload)
+    }
+
+    /// What is kept of a pod that a controller owns.
     pub fn read(self) -> Option<Pod> {
         let owner = controller_of(self.metadata.owner_references.as_deref())?;
         let status = self.status.unwrap_or_default();
         let finished = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
         let over = finished || self.metadata.deletion_timestamp.is_some();
         let label = |name: &str| self.metadata.labels.as_ref()?.get(name).cloned();
-        let init = status.init_container_statuses.iter().flatten().map(|status| read_init(status));
-        let lasting = status.container_statuses.iter().flatten().map(|status| read_lasting(status));
+        let init = status.init_container_statuses.iter().flatten().map(read_init);
+        let lasting = status.container_statuses.iter().flatten().map(read_lasting);
         Some(Pod {
             uid: self.metadata.uid.clone()?.into(),
             namespace: self.metadata.namespace.clone()?.into(),

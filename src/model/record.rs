@@ -24,6 +24,10 @@ pub struct Record {
     /// The last stamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<LastStamp>,
+    /// A stamp that was sent, until it is known what became of it. It is never written down: after a crash, the live
+    /// template tells.
+    #[serde(skip)]
+    pub attempt: Option<LastStamp>,
 }
 
 /// What is known of one consumed config.
@@ -74,6 +78,8 @@ pub enum Answer {
     /// Nothing yet.
     #[default]
     None,
+    /// A stamp was sent, and it is not known yet what became of it.
+    Asked,
     /// The record's last stamp was made after it, and for the state that it led to.
     Stamped,
 }
@@ -137,17 +143,26 @@ impl Record {
         }
     }
 
-    /// A stamp was made: it answers the open changes that were seen by then.
-    pub fn stamped(&mut self, text: String, time: Timestamp) {
-        for entry in &mut self.entries {
-            if let Some(change) = &mut entry.change
-                && change.last_seen <= time
-            {
+    /// A stamp for the open changes is being sent.
+    pub fn ask(&mut self, text: String, time: Timestamp) {
+        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
+            change.answer = Answer::Asked;
+        }
+        self.attempt = Some(LastStamp { text, time, stripped: 0 });
+    }
+
+    /// The stamp with this text was put on, if it is the one that was sent last: it answers the changes that it was
+    /// sent for, and none that came after. Returns whether it was.
+    pub fn confirm(&mut self, text: &str) -> bool {
+        let Some(attempt) = self.attempt.take_if(|attempt| attempt.text == text) else { return false };
+        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
+            if change.answer == Answer::Asked {
                 change.answer = Answer::Stamped;
             }
         }
         let stripped = self.stamp.as_ref().map_or(0, |stamp| stamp.stripped);
-        self.stamp = Some(LastStamp { text, time, stripped });
+        self.stamp = Some(LastStamp { stripped, ..attempt });
+        true
     }
 
     fn position(&self, config: &ConfigName) -> Result<usize, usize> {
@@ -223,12 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_answers_the_changes_that_were_seen_before_it() {
-        let (mut early, mut late) = (entry("early"), entry("late"));
-        early.open(at(1), None, BTreeSet::new());
-        late.open(at(3), None, BTreeSet::new());
-        let mut record = Record { entries: vec![early, late], ..Record::default() };
-        record.stamped("s".to_owned(), at(2));
+    fn a_stamp_answers_the_changes_that_it_was_sent_for() {
+        let mut record = Record { entries: vec![entry("early"), entry("late")], ..Record::default() };
+        let [early, late] = ["early", "late"].map(|name| entry(name).config);
+        record.entry_mut(&early).unwrap().open(at(1), None, BTreeSet::new());
+        record.ask("s".to_owned(), at(2));
+        record.entry_mut(&late).unwrap().open(at(2), None, BTreeSet::new());
+        assert!(!record.confirm("another"));
+        assert!(record.confirm("s"));
         let answers: Vec<_> = record.open_entries().map(|(_, change)| change.answer).collect();
         assert_eq!(answers, [Answer::Stamped, Answer::None]);
         assert!(!record.is_answered());
@@ -239,7 +256,8 @@ mod tests {
         let mut record = Record { entries: vec![entry("a")], ..Record::default() };
         let a = entry("a").config;
         record.entry_mut(&a).unwrap().open(at(1), None, ["A".into()].into());
-        record.stamped("s".to_owned(), at(2));
+        record.ask("s".to_owned(), at(2));
+        record.confirm("s");
         record.entry_mut(&a).unwrap().open(at(3), None, ["B".into()].into());
         let change = record.entry(&a).unwrap().change.clone().unwrap();
         let expected = Change {

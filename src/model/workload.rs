@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Pod, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::annotations::{AutoReload, CONFIG_HASH, InvalidAnnotation};
@@ -166,7 +166,7 @@ impl Workload {
         Some(workload)
     }
 
-    /// Reads a ReplicaSet.
+    /// Reads a ReplicaSet that nothing owns.
     pub fn of_replica_set(object: &ReplicaSet) -> Option<Self> {
         Self::new(WorkloadKind::ReplicaSet, &object.metadata, object.spec.template.as_ref().into())
     }
@@ -184,9 +184,31 @@ impl Workload {
     }
 
     /// Reads a pod, which is its own template.
-    pub fn of_pod(object: &Pod) -> Option<Self> {
-        let template = Template { annotations: None, spec: object.spec.as_ref() };
-        Self::new(WorkloadKind::Pod, &object.metadata, template)
+    pub fn of_pod(metadata: &ObjectMeta, spec: Option<&PodSpec>) -> Option<Self> {
+        Self::new(WorkloadKind::Pod, metadata, Template { annotations: None, spec })
+    }
+}
+
+/// A ReplicaSet that a Deployment owns: the link between the Deployment and its pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedReplicaSet {
+    /// Its uid.
+    pub uid: Uid,
+    /// The Deployment's uid.
+    pub deployment: Uid,
+    /// The Deployment's revision that it stands for.
+    pub revision: Option<String>,
+}
+
+impl OwnedReplicaSet {
+    /// Reads a ReplicaSet; `None` if nothing owns it.
+    pub fn of(object: &ReplicaSet) -> Option<Self> {
+        let owner = controller_of(object.metadata.owner_references.as_deref())?;
+        Some(Self {
+            uid: object.metadata.uid.as_deref()?.into(),
+            deployment: owner.uid.as_str().into(),
+            revision: annotation(&object.metadata, DEPLOYMENT_REVISION),
+        })
     }
 }
 

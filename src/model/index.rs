@@ -1,0 +1,546 @@
+//! The index: the slim state of the cluster, kept by what the watches see, and the maps between its parts.
+//!
+//! It is synchronous: `apply` takes one event, opens the entries that this event opens, and tells what to look at.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::api::annotations::AutoReload;
+use crate::model::config::{Config, Configs};
+use crate::model::consumed::Consumed;
+use crate::model::decide::{self, Decision, Hold, Policy};
+use crate::model::digest::Keyring;
+use crate::model::names::{ConfigId, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::observe::{News, Sight};
+use crate::model::pod::Pod;
+use crate::model::record::Record;
+use crate::model::stamp::Stamp;
+use crate::model::watched::Watched;
+use crate::model::workload::{OwnedReplicaSet, Revision, Workload};
+
+/// An object as the index takes it.
+#[derive(Debug, Clone)]
+pub enum Object {
+    /// A ConfigMap or Secret.
+    Config(Config),
+    /// An object with a pod template, that nothing owns.
+    Workload(Workload),
+    /// A ReplicaSet that a Deployment owns.
+    ReplicaSet(OwnedReplicaSet),
+    /// A pod that a controller owns.
+    Pod(Pod),
+    /// The record in one of our reports.
+    Report(StoredRecord),
+}
+
+/// A record as it was stored.
+#[derive(Debug, Clone)]
+pub struct StoredRecord {
+    /// The workload that it is about.
+    pub workload: WorkloadId,
+    /// That workload's uid.
+    pub uid: Uid,
+    /// The installation that keeps it, by its namespace.
+    pub instance: String,
+    /// The record.
+    pub record: Record,
+}
+
+/// What tells one object of the index from all others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Identity {
+    Config(ConfigId),
+    Workload(WorkloadId),
+    Uid(Uid),
+}
+
+/// What a watch saw.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A full list begins.
+    ListBegins(Watched),
+    /// An object in that list.
+    Listed(Watched, Object),
+    /// The list is complete: what it did not hold is gone.
+    ListEnds(Watched),
+    /// An object was made or changed, as it happened.
+    Applied(Watched, Object),
+    /// An object was deleted.
+    Deleted(Watched, Object),
+}
+
+/// What to look at after an event.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Workloads whose decision may be another one now.
+    pub workloads: BTreeSet<WorkloadId>,
+    /// Configs whose report may be another one now.
+    pub configs: BTreeSet<ConfigId>,
+    /// What came to light, by workload.
+    pub news: Vec<(WorkloadId, News)>,
+}
+
+/// A workload and its record.
+#[derive(Debug)]
+pub struct Tracked {
+    /// The workload.
+    pub workload: Workload,
+    /// Its record, once it is adopted.
+    pub record: Option<Record>,
+    /// The other installation that keeps its report.
+    pub other_instance: Option<String>,
+}
+
+/// The slim state of the cluster.
+#[derive(Debug)]
+pub struct Index {
+    keyring: Arc<Keyring>,
+    policy: Policy,
+    instance: String,
+    configs: Configs,
+    workloads: HashMap<WorkloadId, Tracked>,
+    /// The workloads that name a config.
+    consumers: HashMap<ConfigId, BTreeSet<WorkloadId>>,
+    workload_of_uid: HashMap<Uid, WorkloadId>,
+    replica_sets: HashMap<Uid, OwnedReplicaSet>,
+    replica_sets_of: HashMap<Uid, BTreeSet<Uid>>,
+    pods: HashMap<Uid, Pod>,
+    pods_of: HashMap<Uid, BTreeSet<Uid>>,
+    stored: HashMap<WorkloadId, StoredRecord>,
+    synced: BTreeSet<Watched>,
+    /// What a list in progress has shown so far.
+    listed: BTreeMap<Watched, HashSet<Identity>>,
+}
+
+impl Index {
+    /// An empty index of the installation in this namespace.
+    pub fn new(keyring: Arc<Keyring>, policy: Policy, instance: &str) -> Self {
+        Self {
+            keyring,
+            policy,
+            instance: instance.to_owned(),
+            configs: Configs::default(),
+            workloads: HashMap::new(),
+            consumers: HashMap::new(),
+            workload_of_uid: HashMap::new(),
+            replica_sets: HashMap::new(),
+            replica_sets_of: HashMap::new(),
+            pods: HashMap::new(),
+            pods_of: HashMap::new(),
+            stored: HashMap::new(),
+            synced: BTreeSet::new(),
+            listed: BTreeMap::new(),
+        }
+    }
+
+    /// The configs.
+    pub fn configs(&self) -> &Configs {
+        &self.configs
+    }
+
+    /// A workload.
+    pub fn workload(&self, id: &WorkloadId) -> Option<&Tracked> {
+        self.workloads.get(id)
+    }
+
+    /// All workloads, in no order.
+    pub fn workloads(&self) -> impl Iterator<Item = &Tracked> {
+        self.workloads.values()
+    }
+
+    /// The workloads that name this config.
+    pub fn consumers(&self, config: &ConfigId) -> impl Iterator<Item = &Tracked> {
+        self.consumers.get(config).into_iter().flatten().filter_map(|id| self.workloads.get(id))
+    }
+
+    /// Whether this kind has had its first full list.
+    pub fn is_synced(&self, kind: Watched) -> bool {
+        self.synced.contains(&kind)
+    }
+
+    /// Takes what a watch saw at this time.
+    pub fn apply(&mut self, event: Event, now: Timestamp) -> Work {
+        let mut work = Work::default();
+        match event {
+            Event::ListBegins(kind) => {
+                self.listed.insert(kind, HashSet::new());
+            }
+            Event::Listed(kind, object) => {
+                self.listed.entry(kind).or_default().insert(object.identity());
+                self.insert(object, None, now, &mut work);
+            }
+            Event::Applied(_, object) => {
+                let version = object.version();
+                self.insert(object, version, now, &mut work);
+            }
+            Event::Deleted(kind, object) => self.remove(kind, &object.identity(), now, &mut work),
+            Event::ListEnds(kind) => self.end_list(kind, now, &mut work),
+        }
+        work
+    }
+
+    fn end_list(&mut self, kind: Watched, now: Timestamp, work: &mut Work) {
+        let listed = self.listed.remove(&kind).unwrap_or_default();
+        let gone: Vec<Identity> = self.identities(kind).filter(|identity| !listed.contains(identity)).collect();
+        for identity in gone {
+            self.remove(kind, &identity, now, work);
+        }
+        if self.synced.insert(kind) {
+            let adoptable: Vec<WorkloadId> = self.workloads.keys().cloned().collect();
+            for id in adoptable {
+                self.look(&id, None, now, work);
+            }
+            work.configs.extend(self.configs.iter().map(|config| config.id.clone()));
+        }
+    }
+
+    fn identities(&self, kind: Watched) -> Box<dyn Iterator<Item = Identity> + '_> {
+        let configs = self.configs.iter().map(|config| &config.id);
+        let configs = configs.filter(move |id| Watched::Config(id.kind) == kind).cloned().map(Identity::Config);
+        let workloads = self.workloads.keys().filter(move |id| Watched::Workload(id.kind) == kind);
+        let workloads = workloads.cloned().map(Identity::Workload);
+        match kind {
+            Watched::Config(_) => Box::new(configs),
+            Watched::Workload(WorkloadKind::ReplicaSet) => {
+                Box::new(workloads.chain(self.replica_sets.keys().cloned().map(Identity::Uid)))
+            }
+            Watched::Workload(WorkloadKind::Pod) => {
+                Box::new(workloads.chain(self.pods.keys().cloned().map(Identity::Uid)))
+            }
+            Watched::Workload(_) => Box::new(workloads),
+            Watched::Report => Box::new(self.stored.keys().cloned().map(Identity::Workload)),
+        }
+    }
+
+    /// Puts an object in its place. `seen` is its version, where it was seen on the watch as it happened.
+    fn insert(&mut self, object: Object, seen: Option<ResourceVersion>, now: Timestamp, work: &mut Work) {
+        match object {
+            Object::Config(config) => self.insert_config(config, seen, now, work),
+            Object::Workload(workload) => self.insert_workload(workload, seen, now, work),
+            Object::ReplicaSet(replica_set) => {
+                let deployment = replica_set.deployment.clone();
+                self.replica_sets_of.entry(deployment.clone()).or_default().insert(replica_set.uid.clone());
+                self.replica_sets.insert(replica_set.uid.clone(), replica_set);
+                work.workloads.extend(self.workload_of_uid.get(&deployment).cloned());
+            }
+            Object::Pod(pod) => self.insert_pod(pod, seen, work),
+            Object::Report(stored) => {
+                let id = stored.workload.clone();
+                self.stored.insert(id.clone(), stored);
+                self.look(&id, None, now, work);
+            }
+        }
+    }
+
+    fn insert_config(&mut self, mut config: Config, seen: Option<ResourceVersion>, now: Timestamp, work: &mut Work) {
+        let id = config.id.clone();
+        let before = self.configs.get(&id).filter(|before| before.uid == config.uid);
+        if before.is_some_and(|before| config.resource_version < before.resource_version) {
+            return;
+        }
+        config.born = before.map_or(seen, |before| before.born);
+        self.configs.insert(config);
+        self.look_at_consumers(&id, seen, now, work);
+        work.configs.insert(id);
+    }
+
+    fn look_at_consumers(&mut self, id: &ConfigId, seen: Option<ResourceVersion>, now: Timestamp, work: &mut Work) {
+        let consumers = self.consumers.get(id).cloned().unwrap_or_default();
+        for workload in consumers {
+            self.look(&workload, seen, now, work);
+        }
+    }
+
+    fn insert_workload(
+        &mut self,
+        mut workload: Workload,
+        seen: Option<ResourceVersion>,
+        now: Timestamp,
+        work: &mut Work,
+    ) {
+        let id = workload.id.clone();
+        let (before, replaced) = match self.workloads.remove(&id) {
+            Some(before) if before.workload.uid == workload.uid => (Some(before), None),
+            replaced => (None, replaced),
+        };
+        if let Some(replaced) = replaced {
+            self.forget(&replaced.workload, work);
+        }
+        if let Some(before) = before.as_ref().filter(|before| workload.version < before.workload.version) {
+            workload = before.workload.clone();
+        }
+        let opted_in = workload.auto_reload.as_ref().is_ok_and(|auto_reload| *auto_reload != AutoReload::Off);
+        workload.born = before.as_ref().map_or(seen.filter(|_| opted_in), |before| before.workload.born);
+        if let Some(uid) = &workload.uid {
+            self.workload_of_uid.insert(uid.clone(), id.clone());
+        }
+        self.link_consumers(&id, before.as_ref().map(|before| &before.workload), &workload, work);
+        let (record, other_instance) = before.map_or((None, None), |before| (before.record, before.other_instance));
+        self.workloads.insert(id.clone(), Tracked { workload, record, other_instance });
+        self.look(&id, seen, now, work);
+    }
+
+    /// Keeps the reverse map: which workloads name a config.
+    fn link_consumers(&mut self, id: &WorkloadId, before: Option<&Workload>, now: &Workload, work: &mut Work) {
+        if before.is_some_and(|before| before.consumption == now.consumption) {
+            return;
+        }
+        if let Some(before) = before {
+            self.unlink_consumers(before, work);
+        }
+        for config in now.consumption.configs() {
+            self.consumers.entry(config.clone()).or_default().insert(id.clone());
+            work.configs.insert(config.clone());
+        }
+    }
+
+    fn unlink_consumers(&mut self, workload: &Workload, work: &mut Work) {
+        for config in workload.consumption.configs() {
+            work.configs.insert(config.clone());
+            if let Some(consumers) = self.consumers.get_mut(config) {
+                consumers.remove(&workload.id);
+                if consumers.is_empty() {
+                    self.consumers.remove(config);
+                }
+            }
+        }
+    }
+
+    /// A workload that is gone leaves nothing behind.
+    fn forget(&mut self, workload: &Workload, work: &mut Work) {
+        self.unlink_consumers(workload, work);
+        if let Some(uid) = &workload.uid {
+            self.workload_of_uid.remove(uid);
+        }
+    }
+
+    fn insert_pod(&mut self, mut pod: Pod, seen: Option<ResourceVersion>, work: &mut Work) {
+        pod.born = self.pods.get(&pod.uid).map_or(seen, |before| before.born);
+        self.pods_of.entry(pod.owner.clone()).or_default().insert(pod.uid.clone());
+        work.workloads.extend(self.workload_of_pod(&pod).cloned());
+        self.pods.insert(pod.uid.clone(), pod);
+    }
+
+    fn workload_of_pod(&self, pod: &Pod) -> Option<&WorkloadId> {
+        let owner = self.replica_sets.get(&pod.owner).map_or(&pod.owner, |replica_set| &replica_set.deployment);
+        self.workload_of_uid.get(owner)
+    }
+
+    fn remove(&mut self, kind: Watched, identity: &Identity, now: Timestamp, work: &mut Work) {
+        match identity {
+            Identity::Config(id) => {
+                self.configs.remove(id);
+                self.look_at_consumers(id, None, now, work);
+                work.configs.insert(id.clone());
+            }
+            Identity::Workload(id) if kind == Watched::Report => {
+                self.stored.remove(id);
+                work.workloads.insert(id.clone());
+            }
+            Identity::Workload(id) => {
+                if let Some(gone) = self.workloads.remove(id) {
+                    self.forget(&gone.workload, work);
+                }
+                work.workloads.insert(id.clone());
+            }
+            Identity::Uid(uid) => {
+                if let Some(replica_set) = self.replica_sets.remove(uid) {
+                    remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
+                }
+                if let Some(pod) = self.pods.remove(uid) {
+                    remove_from(&mut self.pods_of, &pod.owner, uid);
+                    work.workloads.extend(self.workload_of_pod(&pod).cloned());
+                }
+            }
+        }
+    }
+
+    /// Looks at one workload: adopts it, or compares its record with what there is.
+    fn look(&mut self, id: &WorkloadId, woken_by: Option<ResourceVersion>, now: Timestamp, work: &mut Work) {
+        let Some(mut tracked) = self.workloads.remove(id) else { return };
+        work.workloads.insert(id.clone());
+        if tracked.record.is_none() {
+            self.load_record(id, &mut tracked);
+        }
+        let before = tracked.record.take();
+        let auto_reload = match &tracked.workload.auto_reload {
+            Ok(auto_reload) => *auto_reload,
+            // Said aloud elsewhere; until it is mended, what was wanted before goes on.
+            Err(_) => before.as_ref().map_or(AutoReload::Off, |record| record.auto_reload),
+        };
+        let rolls = id.kind.rolls_by_template() && tracked.workload.is_its_own() && auto_reload != AutoReload::Off;
+        if rolls && tracked.other_instance.is_none() {
+            tracked.record = match self.unsynced(&tracked.workload) {
+                Some(_) => before,
+                None => self.with_sight(&tracked.workload, auto_reload, woken_by, now, |sight| match before {
+                    None => Some(Record::adopt(sight, &self.keyring)),
+                    Some(mut record) => {
+                        let news = record.observe(sight, &self.keyring);
+                        work.news.extend(news.into_iter().map(|news| (id.clone(), news)));
+                        Some(record)
+                    }
+                }),
+            };
+        }
+        self.workloads.insert(id.clone(), tracked);
+    }
+
+    /// Takes the record from the workload's report: the first time, or after the report came.
+    fn load_record(&self, id: &WorkloadId, tracked: &mut Tracked) {
+        let stored = self.stored.get(id).filter(|stored| Some(&stored.uid) == tracked.workload.uid.as_ref());
+        tracked.other_instance = None;
+        match stored {
+            Some(stored) if stored.instance == self.instance => tracked.record = Some(stored.record.clone()),
+            Some(stored) => tracked.other_instance = Some(stored.instance.clone()),
+            None => {}
+        }
+    }
+
+    /// A watch that this workload needs and that is not synced.
+    fn unsynced(&self, workload: &Workload) -> Option<Watched> {
+        let own = Watched::Workload(workload.id.kind);
+        let links = match workload.id.kind {
+            WorkloadKind::Deployment => Some(Watched::Workload(WorkloadKind::ReplicaSet)),
+            _ => None,
+        };
+        let configs = workload.consumption.configs().into_iter().map(|id| Watched::Config(id.kind));
+        let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
+        needed.chain(configs).find(|kind| !self.synced.contains(kind))
+    }
+
+    fn with_sight<R>(
+        &self,
+        workload: &Workload,
+        auto_reload: AutoReload,
+        woken_by: Option<ResourceVersion>,
+        now: Timestamp,
+        look: impl FnOnce(&Sight<'_>) -> Option<R>,
+    ) -> Option<R> {
+        let consumed = Consumed::of(&workload.consumption, auto_reload, &self.configs);
+        let uid = workload.uid.as_ref()?;
+        look(&Sight {
+            workload,
+            uid,
+            auto_reload,
+            consumed: &consumed,
+            configs: &self.configs,
+            pods: &self.pods_of_workload(uid),
+            replica_set: self.current_replica_set(workload),
+            woken_by,
+            now,
+        })
+    }
+
+    fn pods_of_workload(&self, uid: &Uid) -> Vec<&Pod> {
+        let replica_sets = self.replica_sets_of.get(uid).into_iter().flatten();
+        let owners = replica_sets.chain([uid]);
+        let pods = owners.filter_map(|owner| self.pods_of.get(owner)).flatten();
+        pods.filter_map(|uid| self.pods.get(uid)).collect()
+    }
+
+    fn current_replica_set(&self, workload: &Workload) -> Option<&Uid> {
+        let Revision::OfReplicaSet(Some(revision)) = &workload.revision else { return None };
+        let mut replica_sets = self.replica_sets_of.get(workload.uid.as_ref()?)?.iter();
+        replica_sets.find(|uid| self.replica_sets.get(*uid).is_some_and(|set| set.revision.as_ref() == Some(revision)))
+    }
+
+    /// What is due for an adopted workload; `None` if it is not one.
+    pub fn decide(&self, id: &WorkloadId, now: Timestamp) -> Option<Decision> {
+        let tracked = self.workloads.get(id)?;
+        if let Some(instance) = &tracked.other_instance {
+            return Some(Decision::Hold(Hold::OtherInstance { instance: instance.clone() }));
+        }
+        let record = tracked.record.as_ref()?;
+        if let Some(kind) = self.unsynced(&tracked.workload) {
+            return Some(Decision::Hold(Hold::NotSynced { kind: kind.as_str() }));
+        }
+        self.with_sight(&tracked.workload, record.auto_reload, None, now, |sight| {
+            Some(decide::decide(record, sight, &self.policy))
+        })
+    }
+
+    /// Every open change of this workload is delivered.
+    pub fn close(&mut self, id: &WorkloadId) {
+        if let Some(record) = self.workloads.get_mut(id).and_then(|tracked| tracked.record.as_mut()) {
+            record.close();
+        }
+    }
+
+    /// The stamp that is due, to be sent; it is remembered until it is known what became of it.
+    pub fn begin_stamp(&mut self, id: &WorkloadId, now: Timestamp) -> Option<StampOrder> {
+        let tracked = self.workloads.get(id)?;
+        let record = tracked.record.as_ref()?;
+        let workload = &tracked.workload;
+        let digest = self.with_sight(workload, record.auto_reload, None, now, |sight| {
+            Some(sight.consumed.digest(sight.uid, self.keyring.current()))
+        })?;
+        let stamp = Stamp { digest, generation: workload.generation };
+        let order = StampOrder {
+            workload: id.clone(),
+            uid: workload.uid.clone()?,
+            version: workload.version?,
+            text: stamp.to_string(),
+        };
+        self.workloads.get_mut(id)?.record.as_mut()?.ask(order.text.clone(), now);
+        Some(order)
+    }
+
+    /// The stamp was put on; the workload is now at this version and generation.
+    pub fn stamped(&mut self, order: &StampOrder, version: ResourceVersion, generation: i64) {
+        let tracked = self.workloads.get_mut(&order.workload);
+        let Some(tracked) = tracked.filter(|tracked| tracked.workload.uid.as_ref() == Some(&order.uid)) else { return };
+        if tracked.workload.version < Some(version) {
+            tracked.workload.version = Some(version);
+            tracked.workload.generation = generation;
+            tracked.workload.stamp = Some(order.text.clone());
+        }
+        if let Some(record) = &mut tracked.record {
+            record.confirm(&order.text);
+        }
+    }
+}
+
+/// One stamp to be sent: where, on which state, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StampOrder {
+    /// The workload.
+    pub workload: WorkloadId,
+    /// Its uid: a workload that was made again is another one.
+    pub uid: Uid,
+    /// The version that was decided on: on another one, the API server refuses.
+    pub version: ResourceVersion,
+    /// The stamp.
+    pub text: String,
+}
+
+impl Object {
+    fn identity(&self) -> Identity {
+        match self {
+            Self::Config(config) => Identity::Config(config.id.clone()),
+            Self::Workload(workload) => Identity::Workload(workload.id.clone()),
+            Self::ReplicaSet(replica_set) => Identity::Uid(replica_set.uid.clone()),
+            Self::Pod(pod) => Identity::Uid(pod.uid.clone()),
+            Self::Report(stored) => Identity::Workload(stored.workload.clone()),
+        }
+    }
+
+    fn version(&self) -> Option<ResourceVersion> {
+        match self {
+            Self::Config(config) => config.resource_version,
+            Self::Workload(workload) => workload.version,
+            Self::Pod(pod) => pod.version,
+            Self::ReplicaSet(_) | Self::Report(_) => None,
+        }
+    }
+}
+
+fn remove_from(map: &mut HashMap<Uid, BTreeSet<Uid>>, owner: &Uid, member: &Uid) {
+    if let Some(members) = map.get_mut(owner) {
+        members.remove(member);
+        if members.is_empty() {
+            map.remove(owner);
+        }
+    }
+}

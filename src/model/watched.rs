@@ -1,0 +1,44 @@
+//! The kinds that the operator watches.
+
+use std::fmt;
+
+use crate::model::names::{ConfigKind, WorkloadKind};
+
+/// A watched kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Watched {
+    /// ConfigMaps or Secrets.
+    Config(ConfigKind),
+    /// Objects with a pod template; of ReplicaSets also those that a Deployment owns, of Pods all.
+    Workload(WorkloadKind),
+    /// Our own reports: they hold the records.
+    Report,
+}
+
+impl Watched {
+    /// Every watched kind.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let configs = ConfigKind::ALL.into_iter().map(Self::Config);
+        configs.chain(WorkloadKind::ALL.into_iter().map(Self::Workload)).chain([Self::Report])
+    }
+
+    /// Whether reloading needs it. What only completes reports is optional.
+    pub fn is_needed(self) -> bool {
+        !matches!(self, Self::Workload(WorkloadKind::Job | WorkloadKind::CronJob))
+    }
+
+    /// The kind as manifests spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Config(kind) => kind.as_str(),
+            Self::Workload(kind) => kind.as_str(),
+            Self::Report => "DriftReport",
+        }
+    }
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
