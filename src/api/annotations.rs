@@ -6,3 +6,5 @@ pub const AUTO_RELOAD: &str = "restamp.dev/auto-reload";
 pub const CONFIG_HASH: &str = "restamp.dev/config-hash";
 /// On a config: `reload`, `drift` or `all`.
 pub const IGNORE: &str = "restamp.dev/ignore";
+/// On a config: keys that may be there without being declared.
+pub const EXPECTED_KEYS: &str = "restamp.dev/expected-keys";

@@ -2,3 +2,5 @@
 
 pub mod annotations;
 pub mod drift_report;
+pub mod expected_keys;
+pub mod ignore;
