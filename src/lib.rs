@@ -5,4 +5,5 @@
 //! no stable interface of its own.
 
 pub mod api;
+pub mod cli;
 pub mod model;

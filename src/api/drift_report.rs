@@ -1,12 +1,17 @@
 //! The custom resource `DriftReport`: what restamp says about one config or workload.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::consumption::{Refresh, Via};
 use crate::model::names::{KeyName, Manager, Name};
+
+/// As many findings as a report holds at most; the rest is counted in a note.
+pub const MAX_FINDINGS: usize = 5_000;
 
 /// What a DriftReport is about.
 #[derive(Debug, Clone, PartialEq, Eq, CustomResource, Serialize, Deserialize, JsonSchema)]
@@ -15,13 +20,29 @@ use crate::model::names::{KeyName, Manager, Name};
     version = "v1alpha1",
     kind = "DriftReport",
     shortname = "drift",
+    category = "restamp",
     namespaced,
     status = "DriftReportStatus",
-    derive = "PartialEq"
+    derive = "PartialEq",
+    doc = "What restamp says about one ConfigMap, Secret or workload: whether it is as it is declared.",
+    selectable = ".spec.subject.kind",
+    selectable = ".spec.subject.name",
+    printcolumn = r#"{"name": "Kind", "type": "string", "jsonPath": ".spec.subject.kind"}"#,
+    printcolumn = r#"{"name": "Subject", "type": "string", "jsonPath": ".spec.subject.name"}"#,
+    printcolumn = r#"{"name": "In Sync", "type": "string", "description": "Whether the subject is as it is declared",
+        "jsonPath": ".status.conditions[?(@.type==\"InSync\")].status"}"#,
+    printcolumn = r#"{"name": "Drift", "type": "string", "description": "What was found, in short",
+        "jsonPath": ".status.conditions[?(@.type==\"InSync\")].message"}"#,
+    printcolumn = r#"{"name": "Baseline", "type": "string", "description": "What says which keys are declared",
+        "jsonPath": ".status.baseline", "priority": 1}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct DriftReportSpec {
-    /// The object that this report is about, in the report's own namespace.
+    /// The object that this report is about, in the report's own namespace. It never changes.
+    #[schemars(extend("x-kubernetes-validations" = [
+        {"rule": "self == oldSelf", "message": "the subject of a report can't be changed"}
+    ]))]
     pub subject: Subject,
 }
 
@@ -30,10 +51,13 @@ pub struct DriftReportSpec {
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
     /// Its group and version, such as `v1` or `apps/v1`.
+    #[schemars(length(min = 1, max = 317))]
     pub api_version: String,
     /// Its kind.
+    #[schemars(length(min = 1, max = 63))]
     pub kind: String,
     /// Its name.
+    #[schemars(length(min = 1, max = 253))]
     pub name: Name,
 }
 
@@ -43,19 +67,60 @@ pub struct Subject {
 pub struct DriftReportStatus {
     /// `InSync`: whether the subject is as it is declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
     /// What says which keys or fields are declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// What is not as it should be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_FINDINGS), extend("x-kubernetes-list-type" = "atomic"))]
     pub findings: Vec<FindingStatus>,
     /// What is worth knowing, and is not drift.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub notes: Vec<String>,
     /// The keys of the findings `StaleKey`, for a quick look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_FINDINGS), extend("x-kubernetes-list-type" = "atomic"))]
     pub stale_keys: Vec<KeyName>,
+}
+
+/// The condition `InSync`, by its reasons: each has one status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum InSync {
+    /// `True`: nothing was found.
+    AsDeclared,
+    /// `False`: something was found.
+    Drifted,
+    /// `Unknown`: nothing says what is declared.
+    NoBaseline,
+    /// `Unknown`: something differs, and the object doesn't show who wrote it.
+    OwnersHidden,
+}
+
+impl InSync {
+    /// The condition's type.
+    pub const TYPE: &str = "InSync";
+
+    /// The condition's status.
+    pub fn status(self) -> &'static str {
+        match self {
+            Self::AsDeclared => "True",
+            Self::Drifted => "False",
+            Self::NoBaseline | Self::OwnersHidden => "Unknown",
+        }
+    }
+
+    /// The condition's reason.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::AsDeclared => "AsDeclared",
+            Self::Drifted => "Drifted",
+            Self::NoBaseline => "NoBaseline",
+            Self::OwnersHidden => "OwnersHidden",
+        }
+    }
 }
 
 /// What says which keys or fields of an object are declared.
@@ -71,27 +136,88 @@ pub enum Baseline {
     None,
 }
 
+impl fmt::Display for Baseline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::LastApplied => "LastApplied",
+            Self::HelmRelease => "HelmRelease",
+            Self::ManagedFields => "ManagedFields",
+            Self::None => "None",
+        })
+    }
+}
+
 /// One finding, as the API shows it: only the fields that its type has are set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FindingStatus {
     /// Its type.
-    pub r#type: String,
+    pub r#type: FindingType,
     /// The key that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyName>,
     /// Why it is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<String>,
+    pub cause: Option<Cause>,
     /// The field manager that left or wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<Manager>,
     /// That manager's last write: what was found is at least as old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+    pub since: Option<Time>,
     /// The containers that read the key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub consumers: Vec<Consumer>,
+}
+
+/// The types of finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum FindingType {
+    /// A key is live that no manifest declares any more.
+    StaleKey,
+    /// A key was added by hand, and no manifest declares it.
+    UndeclaredKey,
+    /// A key is declared, and not live.
+    MissingKey,
+    /// A hand changed a declared value: the next apply reverts it.
+    ValueDiffers,
+}
+
+impl FindingType {
+    /// Every type.
+    pub const ALL: [Self; 4] = [Self::StaleKey, Self::UndeclaredKey, Self::MissingKey, Self::ValueDiffers];
+
+    /// So many of this type, in words.
+    pub fn count(self, many: usize) -> String {
+        let (one, more) = match self {
+            Self::StaleKey => ("stale key", "stale keys"),
+            Self::UndeclaredKey => ("undeclared key", "undeclared keys"),
+            Self::MissingKey => ("missing key", "missing keys"),
+            Self::ValueDiffers => ("changed value", "changed values"),
+        };
+        format!("{many} {}", if many == 1 { one } else { more })
+    }
+}
+
+impl fmt::Display for FindingType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::StaleKey => "StaleKey",
+            Self::UndeclaredKey => "UndeclaredKey",
+            Self::MissingKey => "MissingKey",
+            Self::ValueDiffers => "ValueDiffers",
+        })
+    }
+}
+
+/// Why a stale key is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Cause {
+    /// The apply that wrote it doesn't prune it.
+    LeftByApply,
+    /// Nobody owns it, so nobody prunes it.
+    Unowned,
 }
 
 /// One container's reading of one key.

@@ -1,4 +1,7 @@
 //! What users write and read: the custom resource and the annotations.
 
 pub mod annotations;
+pub mod auto_reload;
 pub mod drift_report;
+pub mod expected_keys;
+pub mod ignore;

@@ -73,6 +73,33 @@ impl ConfigBuilder {
         self
     }
 
+    /// Whose managedFields have this entry, last written at this time.
+    pub(crate) fn owned_at(self, manager: &str, operation: Operation, keys: &[&str], time: &str) -> Self {
+        let mut config = self.owned(manager, operation, keys);
+        if let Some(entry) = config.0.managed_fields.iter_mut().flatten().last() {
+            entry.time = Some(time.parse().unwrap());
+        }
+        config
+    }
+
+    /// With this last-applied annotation.
+    pub(crate) fn last_applied(mut self, last_applied: LastApplied) -> Self {
+        self.0.last_applied = last_applied;
+        self
+    }
+
+    /// With this annotation.
+    pub(crate) fn annotated(mut self, name: &str, value: &str) -> Self {
+        self.0.annotations.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Owned as a whole by this controller.
+    pub(crate) fn controlled_by(mut self, controller: &str) -> Self {
+        self.0.controller = Some(controller.to_owned());
+        self
+    }
+
     /// At this resourceVersion.
     pub(crate) fn at_version(mut self, version: u64) -> Self {
         self.0.resource_version = Some(ResourceVersion(version));

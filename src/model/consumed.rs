@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::annotations::AutoReload;
+use crate::api::auto_reload::AutoReload;
 use crate::model::config::{Configs, Field};
 use crate::model::consumption::{Consumption, Via};
 use crate::model::digest::{Digest, HashKey};

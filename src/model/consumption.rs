@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::annotations::AutoReload;
+use crate::api::auto_reload::AutoReload;
 use crate::model::config::{Configs, Field};
 use crate::model::names::{ConfigId, ConfigKind, KeyName, Name};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::api::annotations::AutoReload;
+use crate::api::auto_reload::AutoReload;
 use crate::model::config::{Config, Configs};
 use crate::model::consumed::Consumed;
 use crate::model::decide::{self, Decision, Hold, Policy};

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::api::annotations::AutoReload;
+use crate::api::auto_reload::AutoReload;
 use crate::model::config::Configs;
 use crate::model::consumed::{Consumed, ConsumedConfig, Presence};
 use crate::model::delivered::CLOCK_SKEW;

@@ -7,7 +7,8 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::annotations::{AutoReload, CONFIG_HASH, InvalidAnnotation};
+use crate::api::annotations::CONFIG_HASH;
+use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
 use crate::model::consumption::Consumption;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 

@@ -1,0 +1,41 @@
+//! The command line: one file per subcommand.
+
+pub mod crd;
+pub mod run;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Rolls workloads when the config that they read changes, and reports config keys that nobody declares any more.
+#[derive(Debug, Parser)]
+#[command(name = "restamp", version, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+    Crd(crd::Args),
+}
+
+/// Why a subcommand gave up. Its text names the object and says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The output can't be written.
+    #[error("cannot write the output")]
+    Output(#[source] io::Error),
+}
+
+impl Cli {
+    /// Runs the subcommand.
+    pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, Failure> {
+        match &self.command {
+            Command::Run(args) => run::run(args).map(|()| ExitCode::SUCCESS),
+            Command::Crd(args) => crd::run(args, out).map(|()| ExitCode::SUCCESS),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Where a config is not as it is declared: one file per finding, and the owner table that they share.
+
+mod finding;
+mod missing_key;
+mod note;
+mod owner_table;
+mod stale_key;
+mod undeclared_key;
+mod value_differs;
+
+pub use finding::{Finding, StaleCause, Writer};
+pub use note::Note;
+
+use crate::api::drift_report::Baseline;
+use crate::api::expected_keys::ExpectedKeys;
+use crate::api::ignore::{Ignore, UnknownIgnore};
+use crate::model::config::Config;
+use crate::model::consumers::Consumers;
+use crate::model::declared::Declared;
+use crate::model::last_applied::LastApplied;
+use crate::model::managed_fields::Operation;
+use crate::model::managers::Managers;
+use crate::model::names::KeyName;
+
+/// What there is to say about a config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigDrift {
+    /// What says which keys are declared.
+    pub baseline: Baseline,
+    /// What is not as declared, by type and key.
+    pub findings: Vec<Finding>,
+    /// What is worth knowing beside.
+    pub notes: Vec<Note>,
+}
+
+/// Looks at a config; `None` for one that is not looked at: a controller owns it, or its annotation says so.
+pub fn drift_of(config: &Config, managers: &Managers, consumers: &Consumers) -> Option<ConfigDrift> {
+    let ignore = Ignore::read(&config.annotations);
+    let ignored = matches!(ignore, Ok(Some(ignore)) if ignore.covers_drift());
+    if ignored || config.controller.is_some() {
+        return None;
+    }
+    let case = Case { config, declared: Declared::of(config, managers), managers, consumers };
+    Some(ConfigDrift { baseline: case.declared.baseline(), findings: case.findings(), notes: case.notes(ignore.err()) })
+}
+
+/// A config under a look, with all that the rules ask.
+struct Case<'a> {
+    config: &'a Config,
+    declared: Declared<'a>,
+    managers: &'a Managers,
+    consumers: &'a Consumers,
+}
+
+impl<'a> Case<'a> {
+    fn findings(&self) -> Vec<Finding> {
+        let rules = [stale_key::find, undeclared_key::find, missing_key::find, value_differs::find];
+        rules.iter().flat_map(|find| find(self)).collect()
+    }
+
+    /// The live keys that somebody could have declared, and didn't.
+    fn undeclared(&self) -> impl Iterator<Item = &'a KeyName> {
+        let expected = ExpectedKeys::read(&self.config.annotations);
+        let claimed = self.declared != Declared::Nothing;
+        let live = self.config.values.keys().filter(move |_| claimed);
+        live.filter(move |key| !self.declared.has(key) && !expected.has(key))
+    }
+
+    /// Whether the baseline speaks of the object as it is: owners are shown, and none beside the applier owns keys by
+    /// Apply. Otherwise the annotation may be a leftover.
+    fn declaration_is_current(&self) -> bool {
+        let Some(owners) = &self.config.managed_fields else {
+            return false;
+        };
+        let mut applying = owners.iter().filter(|owner| owner.operation == Operation::Apply && !owner.keys.is_empty());
+        applying.all(|owner| self.declared.is_by(owner, self.managers))
+    }
+
+    fn notes(&self, malformed: Option<UnknownIgnore>) -> Vec<Note> {
+        let broken = (self.config.last_applied == LastApplied::Broken).then_some(Note::LastAppliedBroken);
+        let hidden = self.hidden_owners_matter().then_some(Note::OwnersHidden);
+        malformed.map(Note::UnknownIgnore).into_iter().chain(broken).chain(hidden).collect()
+    }
+
+    /// Whether managedFields, if they were shown, could tell more.
+    fn hidden_owners_matter(&self) -> bool {
+        if self.config.managed_fields.is_some() {
+            return false;
+        }
+        let differs = |(key, value)| self.config.values.get(key).map(|live| live.fingerprint) != value;
+        let nothing_declared = self.declared == Declared::Nothing && !self.config.values.is_empty();
+        nothing_declared || self.undeclared().next().is_some() || self.declared.keys().into_iter().any(differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::builders::{ConfigBuilder, secret};
+    use crate::model::managed_fields::Operation::{Apply, Update};
+    use rstest::rstest;
+
+    /// `Type KEY (manager)` of every finding.
+    pub(super) fn found(config: ConfigBuilder) -> Vec<String> {
+        let drift = drift_of(&config.build(), &Managers::default(), &Consumers::default());
+        drift.into_iter().flat_map(|drift| drift.findings).map(|finding| line(&finding)).collect()
+    }
+
+    fn line(finding: &Finding) -> String {
+        let by = |writer: &Writer| format!(" ({})", writer.manager);
+        match finding {
+            Finding::StaleKey { key, cause: StaleCause::LeftByApply(writer), .. } => {
+                format!("StaleKey {key}{}", by(writer))
+            }
+            Finding::StaleKey { key, cause: StaleCause::Unowned, .. } => format!("StaleKey {key}"),
+            Finding::UndeclaredKey { key, by: writer, .. } => format!("UndeclaredKey {key}{}", by(writer)),
+            Finding::MissingKey { key, .. } => format!("MissingKey {key}"),
+            Finding::ValueDiffers { key, by: writer, .. } => {
+                format!("ValueDiffers {key}{}", writer.as_ref().map(by).unwrap_or_default())
+            }
+        }
+    }
+
+    fn stale() -> ConfigBuilder {
+        secret("s").value("A", "1").value("OLD", "2").declares(&[("A", "1")]).owned(
+            "kubectl-client-side-apply",
+            Update,
+            &["A", "OLD"],
+        )
+    }
+
+    #[rstest]
+    #[case::it_stands_alone(stale(), true)]
+    #[case::a_controller_owns_it(stale().controlled_by("ExternalSecret/e"), false)]
+    #[case::its_drift_is_ignored(stale().annotated("restamp.dev/ignore", "drift"), false)]
+    #[case::all_of_it_is_ignored(stale().annotated("restamp.dev/ignore", "all"), false)]
+    #[case::its_reload_is_ignored(stale().annotated("restamp.dev/ignore", "reload"), true)]
+    #[case::a_typo_ignores_nothing(stale().annotated("restamp.dev/ignore", "al"), true)]
+    fn a_config_is_looked_at_when(#[case] config: ConfigBuilder, #[case] looked_at: bool) {
+        let drift = drift_of(&config.build(), &Managers::default(), &Consumers::default());
+        assert_eq!(drift.is_some(), looked_at);
+    }
+
+    #[test]
+    fn an_expected_key_is_no_drift() {
+        assert_eq!(found(stale()), ["StaleKey OLD (kubectl-client-side-apply)"]);
+        assert_eq!(found(stale().annotated("restamp.dev/expected-keys", "O*")), [""; 0]);
+    }
+
+    #[test]
+    fn without_a_baseline_nothing_is_claimed() {
+        let config = secret("s").value("A", "1").value("B", "2").owned("kubectl-create", Update, &["A"]);
+        let drift = drift_of(&config.build(), &Managers::default(), &Consumers::default());
+        assert_eq!(drift, Some(ConfigDrift { baseline: Baseline::None, findings: vec![], notes: vec![] }));
+    }
+
+    #[rstest]
+    #[case::all_is_as_declared(secret("s").value("A", "1").declares(&[("A", "1")]), &[])]
+    #[case::a_key_is_not_declared(secret("s").value("A", "1").declares(&[]), &[Note::OwnersHidden])]
+    #[case::a_key_is_not_live(secret("s").declares(&[("A", "1")]), &[Note::OwnersHidden])]
+    #[case::a_value_differs(secret("s").value("A", "1").declares(&[("A", "2")]), &[Note::OwnersHidden])]
+    #[case::nothing_is_declared(secret("s").value("A", "1"), &[Note::OwnersHidden])]
+    #[case::there_is_nothing(secret("s"), &[])]
+    #[case::owners_are_shown(secret("s").value("A", "1").owned("kubectl-create", Update, &["A"]), &[])]
+    #[case::the_annotation_is_broken(
+        secret("s").value("A", "1").last_applied(LastApplied::Broken).owned("kubectl-create", Update, &["A"]),
+        &[Note::LastAppliedBroken])]
+    fn hidden_owners_give_a_note_and_no_finding(#[case] config: ConfigBuilder, #[case] notes: &[Note]) {
+        let drift = drift_of(&config.build(), &Managers::default(), &Consumers::default()).unwrap();
+        assert_eq!((drift.findings.as_slice(), drift.notes.as_slice()), (&[][..], notes));
+    }
+
+    #[test]
+    fn findings_come_by_type_and_key() {
+        let config = secret("s")
+            .value("B-OLD", "1")
+            .value("A-OLD", "1")
+            .value("HAND", "1")
+            .value("CHANGED", "2")
+            .declares(&[("CHANGED", "1"), ("GONE", "1")])
+            .owned("kubectl-client-side-apply", Update, &["B-OLD", "A-OLD"])
+            .owned("kubectl-patch", Update, &["HAND", "CHANGED"]);
+        let expected = [
+            "StaleKey A-OLD (kubectl-client-side-apply)",
+            "StaleKey B-OLD (kubectl-client-side-apply)",
+            "UndeclaredKey HAND (kubectl-patch)",
+            "MissingKey GONE",
+            "ValueDiffers CHANGED (kubectl-patch)",
+        ];
+        assert_eq!(found(config), expected);
+    }
+
+    #[test]
+    fn a_config_that_a_controller_applies_to_is_its_own_affair() {
+        let config = secret("s")
+            .value("A", "live")
+            .value("token", "t")
+            .declares(&[("A", "declared"), ("GONE", "1")])
+            .owned("kubectl-patch", Update, &["A"])
+            .owned("external-secrets", Apply, &["token"]);
+        assert_eq!(found(config), [""; 0]);
+    }
+}

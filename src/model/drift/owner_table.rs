@@ -1,0 +1,80 @@
+//! The owner table: what the owners of a live key say about it, if it is not declared.
+
+use crate::model::config::Config;
+use crate::model::managed_fields::ManagerEntry;
+use crate::model::managers::{Managers, Standing};
+use crate::model::names::KeyName;
+
+/// The table's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row<'a> {
+    /// An apply that doesn't prune left it.
+    Leaver(&'a ManagerEntry),
+    /// Nobody owns it, while other keys have owners: server-side apply with `stringData` leaves these.
+    Nobody,
+    /// Somebody's single command.
+    Hand(&'a ManagerEntry),
+    /// It belongs to someone.
+    Somebody,
+    /// The object shows no owner of any key.
+    Unknown,
+}
+
+/// The row of one key: of several owners the lowest one counts, and in one row who wrote last.
+pub(super) fn row<'a>(config: &'a Config, key: &KeyName, managers: &Managers) -> Row<'a> {
+    let entries = config.managed_fields.as_deref().unwrap_or_default();
+    let owners = entries.iter().filter(|entry| entry.keys.contains(key));
+    let lowest = owners
+        .map(|owner| (managers.standing(owner), owner))
+        .max_by_key(|(standing, owner)| (*standing, owner.time, &owner.manager));
+    match lowest {
+        Some((Standing::Leaver, owner)) => Row::Leaver(owner),
+        Some((Standing::Hand, owner)) => Row::Hand(owner),
+        Some((Standing::Somebody, _)) => Row::Somebody,
+        None if entries.iter().any(|entry| !entry.keys.is_empty()) => Row::Nobody,
+        None => Row::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::builders::{ConfigBuilder, secret};
+    use crate::model::managed_fields::Operation::{Apply, Update};
+    use rstest::rstest;
+
+    fn applied() -> ConfigBuilder {
+        secret("s").value("K", "1").owned("kubectl-client-side-apply", Update, &["K", "OTHER"])
+    }
+
+    fn row_name(config: &Config) -> String {
+        match row(config, &"K".into(), &Managers::default()) {
+            Row::Leaver(owner) => format!("left by {}", owner.manager),
+            Row::Hand(owner) => format!("by hand with {}", owner.manager),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    }
+
+    #[rstest]
+    #[case::by_apply_alone(applied(), "left by kubectl-client-side-apply")]
+    #[case::then_a_hand(applied().owned("kubectl-edit", Update, &["K"]), "by hand with kubectl-edit")]
+    #[case::then_a_controller(
+        applied().owned("kubectl-edit", Update, &["K"]).owned("injector", Update, &["K"]), "somebody")]
+    #[case::then_an_apply(applied().owned("kubectl", Apply, &["K"]), "somebody")]
+    #[case::a_controller_at_another_key(applied().owned("injector", Update, &["X"]), "left by kubectl-client-side-apply")]
+    #[case::nobody(secret("s").value("K", "1").owned("kubectl", Apply, &["OTHER"]), "nobody")]
+    #[case::owners_of_no_key_at_all(secret("s").value("K", "1").owned("kubectl-create", Update, &[]), "unknown")]
+    #[case::hidden_owners(secret("s").value("K", "1"), "unknown")]
+    fn of_several_owners_the_lowest_row_counts(#[case] config: ConfigBuilder, #[case] expected: &str) {
+        assert_eq!(row_name(&config.build()), expected);
+    }
+
+    #[test]
+    fn of_several_owners_in_one_row_the_last_to_write_counts() {
+        let config = secret("s")
+            .owned_at("kubectl-create", Update, &["K"], "2026-11-30T12:00:01Z")
+            .owned_at("kubectl-client-side-apply", Update, &["K"], "2026-11-30T12:00:00Z")
+            .build();
+        assert_eq!(row_name(&config), "left by kubectl-create");
+    }
+}

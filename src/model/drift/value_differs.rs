@@ -1,0 +1,93 @@
+//! `ValueDiffers`: a hand changed a declared value, and the next apply reverts it.
+
+use super::{Case, Finding, Writer};
+use crate::model::config::Config;
+use crate::model::fingerprint::Fingerprint;
+use crate::model::managed_fields::ManagerEntry;
+use crate::model::managers::overwrites_by_hand;
+use crate::model::names::KeyName;
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    if !case.declaration_is_current() {
+        return Vec::new();
+    }
+    let differing = case.declared.keys().into_iter().filter(|(key, value)| differs(case.config, key, value));
+    let findings = differing.filter_map(|(key, _)| {
+        let by = match changed_by(case, key) {
+            Change::Hand(owner) => Some(Writer::from(owner)),
+            Change::Nobody => None,
+            Change::Unclear => return None,
+        };
+        let consumers = case.consumers.of_key(&case.config.id, key);
+        Some(Finding::ValueDiffers { key: key.clone(), by, consumers })
+    });
+    findings.collect()
+}
+
+/// Whether the live value is another than the declared one; an empty value is a placeholder for whoever fills it in.
+fn differs(config: &Config, key: &KeyName, declared: &Option<Fingerprint>) -> bool {
+    let (Some(live), Some(declared)) = (config.values.get(key), declared) else {
+        return false;
+    };
+    live.fingerprint != *declared && !declared.is_of_nothing()
+}
+
+/// Who made a live value differ from the declared one.
+enum Change<'a> {
+    Hand(&'a ManagerEntry),
+    Nobody,
+    /// A controller at work; or the applier itself: then an admission webhook changed what it sent; or not known.
+    Unclear,
+}
+
+fn changed_by<'a>(case: &Case<'a>, key: &KeyName) -> Change<'a> {
+    let entries = case.config.managed_fields.as_deref().unwrap_or_default();
+    let owners: Vec<_> = entries.iter().filter(|entry| entry.keys.contains(key)).collect();
+    if owners.is_empty() {
+        let owners_known = entries.iter().any(|entry| !entry.keys.is_empty());
+        return if owners_known { Change::Nobody } else { Change::Unclear };
+    }
+    // The applier owns for ever what it sent in `stringData`, also when a hand has changed it since.
+    let others = owners.into_iter().filter(|owner| !case.declared.is_by(owner, case.managers));
+    let lowest = others
+        .map(|owner| (case.managers.standing(owner), owner))
+        .max_by_key(|(standing, owner)| (*standing, owner.time, &owner.manager));
+    match lowest {
+        Some((standing, owner)) if overwrites_by_hand(owner, standing) => Change::Hand(owner),
+        _ => Change::Unclear,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::found;
+    use crate::model::builders::{ConfigBuilder, secret};
+    use crate::model::managed_fields::Operation::{Apply, Update};
+    use rstest::rstest;
+
+    fn changed() -> ConfigBuilder {
+        secret("s").value("A", "1").value("K", "live").declares(&[("A", "1"), ("K", "declared")])
+    }
+
+    #[rstest]
+    #[case::by_hand(changed().owned("kubectl-patch", Update, &["K"]), &["ValueDiffers K (kubectl-patch)"])]
+    #[case::by_replace(changed().owned("kubectl-replace", Update, &["A", "K"]), &["ValueDiffers K (kubectl-replace)"])]
+    #[case::by_hand_after_server_side_apply(
+        changed().owned("kubectl", Apply, &["A", "K"]).owned("kubectl-edit", Update, &["K"]),
+        &["ValueDiffers K (kubectl-edit)"])]
+    #[case::by_nobody(changed().owned("kubectl-client-side-apply", Update, &["A"]), &["ValueDiffers K"])]
+    #[case::by_a_webhook(changed().owned("kubectl-client-side-apply", Update, &["A", "K"]), &[])]
+    #[case::by_a_webhook_at_server_side_apply(changed().owned("kubectl", Apply, &["A", "K"]), &[])]
+    #[case::by_a_controller(changed().owned("injector", Update, &["K"]), &[])]
+    #[case::by_a_controller_and_a_hand(
+        changed().owned("kubectl-edit", Update, &["K"]).owned("injector", Update, &["K"]), &[])]
+    #[case::another_applier_since_then(
+        changed().owned("kubectl-patch", Update, &["K"]).owned("argocd-controller", Apply, &["A"]), &[])]
+    #[case::a_placeholder(
+        secret("s").value("K", "live").declares(&[("K", "")]).owned("kubectl-patch", Update, &["K"]), &[])]
+    #[case::owners_of_no_key_at_all(changed().owned("kubectl-client-side-apply", Update, &[]), &[])]
+    #[case::hidden_owners(changed(), &[])]
+    fn a_value_that_a_hand_changed_differs(#[case] config: ConfigBuilder, #[case] expected: &[&str]) {
+        assert_eq!(found(config), expected);
+    }
+}
