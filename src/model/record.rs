@@ -97,7 +97,8 @@ pub struct LastStamp {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
     /// How often somebody took it away while a change was open.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(with = "i32")]
     pub stripped: u8,
 }
 
@@ -106,6 +107,10 @@ impl LastStamp {
     pub fn found(text: String, time: Timestamp) -> Self {
         Self { text, time, cause: String::new(), stripped: 0 }
     }
+}
+
+fn is_zero(count: &u8) -> bool {
+    *count == 0
 }
 
 /// An entry names its keys up to this many; the digest over all of them is there in any case.

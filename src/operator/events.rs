@@ -111,14 +111,14 @@ impl Notice {
         while note.len() > LONGEST_NOTE {
             note.pop();
         }
-        let name: String = self.regarding.name.iter().flat_map(|name| name.chars()).take(220).collect();
+        let now = Timestamp::now();
         Event {
             metadata: ObjectMeta {
-                generate_name: Some(format!("{name}.")),
+                name: Some(name(self.regarding.name.as_deref().unwrap_or_default(), now)),
                 namespace: self.regarding.namespace.clone(),
                 ..ObjectMeta::default()
             },
-            event_time: Some(MicroTime(Timestamp::now())),
+            event_time: Some(MicroTime(now)),
             reporting_controller: Some("restamp.dev/restamp".to_owned()),
             reporting_instance: Some(instance.to_owned()),
             action: Some(self.reason.action().to_owned()),
@@ -129,6 +129,12 @@ impl Notice {
             ..Event::default()
         }
     }
+}
+
+/// The name of an Event, as Kubernetes' own components make it: the object's, and the time in hexadecimal.
+fn name(object: &str, now: Timestamp) -> String {
+    let object: String = object.chars().take(220).collect();
+    format!("{}.{:x}", object.trim_end_matches(['.', '-']), now.as_nanosecond())
 }
 
 /// Writes an Event.
