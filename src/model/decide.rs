@@ -229,3 +229,6 @@ fn current_revision<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use
         None => hash.is_some() && pod.revision.hash.as_deref() == hash,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,12 +47,13 @@ fn was_made_from_the_stamp(pod: &Pod, change: &Change, record: &Record) -> bool 
     change.answer == Answer::Stamped && stamp.is_some() && pod.stamp.as_deref() == stamp
 }
 
-/// Both seen as they happened, and in this order. Creation is to the second, so the change's second counts as after.
+/// Nothing in it had started when the change was written. The time of creation only has to agree: the versions of two
+/// kinds are not in one order where each has an etcd of its own.
 fn was_made_after(pod: &Pod, change: &Change) -> bool {
     let (Some(born), Some(version), Some(created)) = (pod.born, change.version, pod.created) else {
         return false;
     };
-    born > version && created.as_second() >= change.last_seen.as_second()
+    born > version && created + CLOCK_SKEW >= change.last_seen
 }
 
 fn its_containers_started_after(pod: &Pod, entry: &Entry, change: &Change, sight: &Sight<'_>) -> bool {
@@ -85,3 +86,6 @@ fn may_read(
 pub fn waiting_counts_from(record: &Record) -> Option<Timestamp> {
     record.open_entries().map(|(_, change)| change.last_seen + STATUS_DELAY).max()
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,7 +61,7 @@ pub struct Change {
     pub first_seen: Timestamp,
     /// When restamp saw the last one.
     pub last_seen: Timestamp,
-    /// The version of the last one, where it was seen on the watch as it happened.
+    /// The config's version when restamp saw the last one: that one, or a later write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<ResourceVersion>,
     /// The keys that changed; empty where they can't be named.

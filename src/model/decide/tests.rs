@@ -1,0 +1,1 @@
+//! What is due, a sentence for each rule.
