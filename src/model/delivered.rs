@@ -18,6 +18,11 @@ pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 /// that is shown as waiting may already have read the old value.
 const STATUS_DELAY: SignedDuration = SignedDuration::from_secs(5);
 
+/// A time so much later. What a report holds may be any time, so that this must not overflow.
+pub(super) fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
+    time.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
 /// Whether every open change of the record is delivered.
 pub fn is_delivered(record: &Record, sight: &Sight<'_>) -> bool {
     let mut active = active(sight).peekable();
@@ -29,7 +34,8 @@ pub fn unproven<'a>(record: &'a Record, sight: &'a Sight<'a>) -> impl Iterator<I
     active(sight).filter(|pod| !has_read_all(pod, record, sight))
 }
 
-fn active<'a>(sight: &Sight<'a>) -> impl Iterator<Item = &'a Pod> {
+/// The pods that count.
+pub(super) fn active<'a>(sight: &Sight<'a>) -> impl Iterator<Item = &'a Pod> {
     sight.pods.iter().copied().filter(|pod| pod.phase == Phase::Active)
 }
 
@@ -53,7 +59,7 @@ fn was_made_after(pod: &Pod, change: &Change) -> bool {
     let (Some(born), Some(version), Some(created)) = (pod.born, change.version, pod.created) else {
         return false;
     };
-    born > version && created + CLOCK_SKEW >= change.last_seen
+    born > version && later(created, CLOCK_SKEW) >= change.last_seen
 }
 
 fn its_containers_started_after(pod: &Pod, entry: &Entry, change: &Change, sight: &Sight<'_>) -> bool {
@@ -61,10 +67,10 @@ fn its_containers_started_after(pod: &Pod, entry: &Entry, change: &Change, sight
     let config = entry.config.within(&sight.workload.id.namespace);
     let readers = consumption.readers(&config, sight.auto_reload);
     let shown = readers.iter().all(|reader| pod.containers.iter().any(|container| container.name == **reader));
-    let waiting_counts = sight.now >= change.last_seen + STATUS_DELAY;
+    let waiting_counts = sight.now >= later(change.last_seen, STATUS_DELAY);
     let read_after = |started| match started {
         Started::NotYet => waiting_counts,
-        Started::At(started) => started >= change.last_seen + CLOCK_SKEW,
+        Started::At(started) => started >= later(change.last_seen, CLOCK_SKEW),
         Started::Unknown => false,
     };
     let mut reading = pod.containers.iter().filter(|container| may_read(consumption, &config, container, sight));
@@ -84,7 +90,7 @@ fn may_read(
 
 /// The moment from which on a waiting container proves something, for looking again.
 pub fn waiting_counts_from(record: &Record) -> Option<Timestamp> {
-    record.open_entries().map(|(_, change)| change.last_seen + STATUS_DELAY).max()
+    record.open_entries().map(|(_, change)| later(change.last_seen, STATUS_DELAY)).max()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::api::auto_reload::AutoReload;
 use crate::model::config::Configs;
 use crate::model::consumed::{Consumed, ConsumedConfig, Presence};
-use crate::model::delivered::CLOCK_SKEW;
+use crate::model::delivered::{CLOCK_SKEW, later};
 use crate::model::digest::{HashKey, Keyring};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion, Uid};
 use crate::model::pod::{Phase, Pod, Started};
@@ -262,7 +262,7 @@ fn started_since(sight: &Sight<'_>, config: &ConfigId, since: Timestamp) -> bool
     let mut containers = active.flat_map(|pod| &pod.containers).filter(|container| readers.contains(&container.name));
     containers.any(|container| match container.started {
         Started::NotYet => false,
-        Started::At(started) => started + CLOCK_SKEW >= since,
+        Started::At(started) => later(started, CLOCK_SKEW) >= since,
         Started::Unknown => true,
     })
 }
