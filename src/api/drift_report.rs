@@ -7,6 +7,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::api::reload_status::ReloadStatus;
 use crate::model::consumption::{Refresh, Via};
 use crate::model::names::{KeyName, Manager, Name};
 
@@ -33,6 +34,10 @@ pub const MAX_FINDINGS: usize = 5_000;
         "jsonPath": ".status.conditions[?(@.type==\"InSync\")].status"}"#,
     printcolumn = r#"{"name": "Drift", "type": "string", "description": "What was found, in short",
         "jsonPath": ".status.conditions[?(@.type==\"InSync\")].message"}"#,
+    printcolumn = r#"{"name": "Reload", "type": "string", "description": "How reloading stands, for a workload that is opted in",
+        "jsonPath": ".status.reload.state"}"#,
+    printcolumn = r#"{"name": "Last Reload", "type": "date", "description": "The last rollout that restamp caused",
+        "jsonPath": ".status.reload.lastReload.time"}"#,
     printcolumn = r#"{"name": "Baseline", "type": "string", "description": "What says which keys are declared",
         "jsonPath": ".status.baseline", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
@@ -84,6 +89,9 @@ pub struct DriftReportStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_FINDINGS), extend("x-kubernetes-list-type" = "atomic"))]
     pub stale_keys: Vec<KeyName>,
+    /// How reloading stands, for a workload that is opted in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reload: Option<ReloadStatus>,
 }
 
 /// The condition `InSync`, by its reasons: each has one status.

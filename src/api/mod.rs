@@ -5,3 +5,4 @@ pub mod auto_reload;
 pub mod drift_report;
 pub mod expected_keys;
 pub mod ignore;
+pub mod reload_status;

@@ -28,13 +28,16 @@ pub enum Failure {
     /// The output can't be written.
     #[error("cannot write the output")]
     Output(#[source] io::Error),
+    /// The operator.
+    #[error(transparent)]
+    Run(#[from] run::Failure),
 }
 
 impl Cli {
     /// Runs the subcommand.
     pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, Failure> {
         match &self.command {
-            Command::Run(args) => run::run(args).map(|()| ExitCode::SUCCESS),
+            Command::Run(args) => Ok(run::run(args).map(|()| ExitCode::SUCCESS)?),
             Command::Crd(args) => crd::run(args, out).map(|()| ExitCode::SUCCESS),
         }
     }

@@ -1,12 +1,77 @@
 //! `restamp run`: the operator.
 
-use crate::cli::Failure;
+use std::net::SocketAddr;
+
+use jiff::SignedDuration;
+use tracing_subscriber::EnvFilter;
+
+use crate::model::decide::Policy;
+use crate::operator::engine::Settings;
+use crate::operator::run::{Options, RunError};
 
 /// Run the operator.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// The operator's own namespace, of its Lease and its hash key [default: the pod's, or the kubeconfig's]
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAME")]
+    own_namespace: Option<String>,
+    /// Where to serve /metrics, /healthz and /readyz
+    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
+    bind: SocketAddr,
+    /// How long configs must be quiet before a workload rolls
+    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
+    settle: SignedDuration,
+    /// How long a finding must be there before it is reported
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
+    report_after: SignedDuration,
+    /// How long the report on a config stays after its last finding went
+    #[arg(long, default_value = "1h", value_name = "DURATION", value_parser = duration)]
+    keep_resolved: SignedDuration,
+    /// How long a leader that is gone keeps its Lease, in seconds
+    #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
+    lease_seconds: u64,
+    /// What to log, such as `debug` or `restamp=trace,kube=info`
+    #[arg(long, default_value = "info", value_name = "FILTER", value_parser = log_filter)]
+    log: String,
+}
 
-/// Runs it until it is told to stop.
-pub fn run(_: &Args) -> Result<(), Failure> {
-    Ok(())
+/// Why the operator did not start, or gave up.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// There is no runtime.
+    #[error("cannot start the runtime")]
+    Runtime(#[source] std::io::Error),
+    /// The operator gave up.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Runs the operator until it is told to stop.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    tracing_subscriber::fmt().with_env_filter(EnvFilter::new(&args.log)).with_writer(std::io::stderr).init();
+    let options = Options {
+        own_namespace: args.own_namespace.clone(),
+        bind: args.bind,
+        lease_seconds: args.lease_seconds,
+        settings: Settings {
+            policy: Policy { settle: args.settle },
+            report_after: args.report_after,
+            keep_resolved: args.keep_resolved,
+        },
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Runtime)?;
+    Ok(runtime.block_on(crate::operator::run::run(options))?)
+}
+
+/// A duration such as `5s` or `1h 30m`; never a negative one.
+fn duration(text: &str) -> Result<SignedDuration, String> {
+    let duration: SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+    if duration.is_negative() {
+        return Err("a duration can't be negative".to_owned());
+    }
+    Ok(duration)
+}
+
+fn log_filter(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::auto_reload::AutoReload;
+use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs};
 use crate::model::consumed::Consumed;
 use crate::model::decide::{self, Decision, Hold, Policy};
@@ -370,7 +371,7 @@ impl Index {
             // Said aloud elsewhere; until it is mended, what was wanted before goes on.
             Err(_) => before.as_ref().map_or(AutoReload::Off, |record| record.auto_reload),
         };
-        let rolls = id.kind.rolls_by_template() && tracked.workload.is_its_own() && auto_reload != AutoReload::Off;
+        let rolls = id.kind.rolls_by_template() && auto_reload != AutoReload::Off;
         if rolls && tracked.other_instance.is_none() {
             tracked.record = match self.unsynced(&tracked.workload) {
                 Some(_) => before,
@@ -482,6 +483,8 @@ impl Index {
             uid: workload.uid.clone()?,
             version: workload.version?,
             text: stamp.to_string(),
+            cause: Cause::of(record),
+            due_since: record.open_entries().map(|(_, change)| change.first_seen).min()?,
         };
         self.workloads.get_mut(id)?.record.as_mut()?.ask(order.text.clone(), now);
         Some(order)
@@ -513,6 +516,10 @@ pub struct StampOrder {
     pub version: ResourceVersion,
     /// The stamp.
     pub text: String,
+    /// What it answers.
+    pub cause: Cause,
+    /// When the first of the changes that it answers was seen.
+    pub due_since: Timestamp,
 }
 
 impl Object {

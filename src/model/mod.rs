@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 pub(crate) mod builders;
+pub mod cause;
 pub mod config;
 pub mod consumed;
 pub mod consumers;
@@ -21,6 +22,7 @@ pub mod observe;
 pub mod pod;
 pub mod record;
 pub mod report;
+pub mod report_delay;
 pub mod stamp;
 pub mod watched;
 pub mod workload;

@@ -67,7 +67,7 @@ impl Record {
     /// started on the older one. A required config that appeared after the workload is not: the pods waited for it.
     pub fn adopt(sight: &Sight<'_>, keyring: &Keyring) -> Self {
         let stamp = sight.workload.stamp.clone();
-        let stamp = stamp.map(|text| LastStamp { text, time: sight.now, stripped: 0 });
+        let stamp = stamp.map(|text| LastStamp::found(text, sight.now));
         let mut record = Self { auto_reload: sight.auto_reload, stamp, ..Self::default() };
         for (id, config) in sight.consumed.iter() {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
@@ -126,7 +126,7 @@ impl Record {
     /// now, it answers the open changes; otherwise pods may have read what is neither in the record nor there now.
     fn take_over(&mut self, live: &Stamp, sight: &Sight<'_>, keyring: &Keyring) {
         let key = live.digest.key_id().and_then(|id| keyring.find(id));
-        self.stamp = Some(LastStamp { text: live.to_string(), time: sight.now, stripped: 0 });
+        self.stamp = Some(LastStamp::found(live.to_string(), sight.now));
         let Some(key) = key else { return };
         let fits = sight.consumed.digest(sight.uid, key) == live.digest;
         for entry in &mut self.entries {

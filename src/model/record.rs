@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::api::auto_reload::AutoReload;
+use crate::model::cause::Cause;
 use crate::model::consumed::ConsumedConfig;
 use crate::model::digest::{Digest, HashKey, KeyDigest};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion};
@@ -92,9 +93,24 @@ pub struct LastStamp {
     pub text: String,
     /// When it was made.
     pub time: Timestamp,
+    /// Why; empty for one that was found on the template, and that the record did not name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
     /// How often somebody took it away while a change was open.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(with = "i32")]
     pub stripped: u8,
+}
+
+impl LastStamp {
+    /// One that the template carries and that no record names.
+    pub fn found(text: String, time: Timestamp) -> Self {
+        Self { text, time, cause: String::new(), stripped: 0 }
+    }
+}
+
+fn is_zero(count: &u8) -> bool {
+    *count == 0
 }
 
 /// An entry names its keys up to this many; the digest over all of them is there in any case.
@@ -148,7 +164,8 @@ impl Record {
         for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
             change.answer = Answer::Asked;
         }
-        self.attempt = Some(LastStamp { text, time, stripped: 0 });
+        let cause = Cause::of(self).to_string();
+        self.attempt = Some(LastStamp { text, time, cause, stripped: 0 });
     }
 
     /// The stamp with this text was put on, if it is the one that was sent last: it answers the changes that it was

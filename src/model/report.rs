@@ -8,9 +8,11 @@ use crate::api::drift_report::{
     Baseline, DriftReport, DriftReportSpec, DriftReportStatus, FindingStatus, FindingType, InSync, MAX_FINDINGS,
     Subject,
 };
+use crate::api::reload_status::ReloadStatus;
 use crate::model::config::Config;
 use crate::model::drift::{ConfigDrift, Note};
-use crate::model::names::Name;
+use crate::model::names::{Name, Uid, WorkloadId};
+use crate::model::workload::Workload;
 
 /// The label that all our reports carry.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "restamp");
@@ -19,7 +21,20 @@ const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "restamp");
 pub fn of_config(config: &Config, drift: ConfigDrift, now: Timestamp) -> DriftReport {
     let kind = config.id.kind.as_str().to_owned();
     let subject = Subject { api_version: "v1".to_owned(), kind, name: config.id.name.clone() };
-    let owner = config.uid.as_ref().map(|uid| OwnerReference {
+    of_subject(subject, &config.id.namespace, config.uid.as_ref(), status_of(drift, now))
+}
+
+/// The report on a workload that is opted in.
+pub fn of_workload(workload: &Workload, reload: ReloadStatus) -> DriftReport {
+    let WorkloadId { kind, namespace, name } = &workload.id;
+    let api_version = kind.api_version().to_owned();
+    let subject = Subject { api_version, kind: kind.as_str().to_owned(), name: name.clone() };
+    let status = DriftReportStatus { reload: Some(reload), ..DriftReportStatus::default() };
+    of_subject(subject, namespace, workload.uid.as_ref(), status)
+}
+
+fn of_subject(subject: Subject, namespace: &Name, uid: Option<&Uid>, status: DriftReportStatus) -> DriftReport {
+    let owner = uid.map(|uid| OwnerReference {
         api_version: subject.api_version.clone(),
         kind: subject.kind.clone(),
         name: subject.name.to_string(),
@@ -27,10 +42,10 @@ pub fn of_config(config: &Config, drift: ConfigDrift, now: Timestamp) -> DriftRe
         ..OwnerReference::default()
     });
     let mut report = DriftReport::new(&name_of(&subject.kind, &subject.name), DriftReportSpec { subject });
-    report.metadata.namespace = Some(config.id.namespace.to_string());
+    report.metadata.namespace = Some(namespace.to_string());
     report.metadata.labels = Some([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())].into());
     report.metadata.owner_references = owner.map(|owner| vec![owner]);
-    report.status = Some(status_of(drift, now));
+    report.status = Some(status);
     report
 }
 
@@ -43,7 +58,8 @@ pub fn status_of(drift: ConfigDrift, now: Timestamp) -> DriftReportStatus {
     let stale = findings.iter().filter(|finding| finding.r#type == FindingType::StaleKey);
     let stale_keys = stale.filter_map(|finding| finding.key.clone()).collect();
     let notes = drift.notes.iter().map(Note::to_string).chain(left_out.into_note()).collect();
-    DriftReportStatus { conditions: vec![condition], baseline: Some(drift.baseline), findings, notes, stale_keys }
+    let baseline = Some(drift.baseline);
+    DriftReportStatus { conditions: vec![condition], baseline, findings, notes, stale_keys, reload: None }
 }
 
 /// The same status; a condition that says what it said before keeps the time since when it says so.

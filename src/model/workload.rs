@@ -27,8 +27,8 @@ pub struct Workload {
     pub generation: i64,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// The uid of the controller that owns it: then that one is the workload.
-    pub controller: Option<Uid>,
+    /// Whether another workload owns it: then that one counts.
+    pub owned: Owned,
     /// Whether it rolls when what it consumes changes.
     pub auto_reload: Result<AutoReload, InvalidAnnotation>,
     /// What its containers read.
@@ -41,6 +41,15 @@ pub struct Workload {
     pub progress: Progress,
     /// The revision that its controller works towards.
     pub revision: Revision,
+}
+
+/// Whether a controller owns an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owned {
+    /// None does.
+    Not,
+    /// One does.
+    ByController,
 }
 
 /// How pods are replaced when the template changes.
@@ -84,9 +93,15 @@ pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 impl Workload {
-    /// Whether it is a workload of its own: nothing else owns it.
+    /// Whether it is a workload of its own. A ReplicaSet, Job or pod with a controller belongs to that one; a
+    /// Deployment that some operator made for its custom resource is still what owns the pod template.
     pub fn is_its_own(&self) -> bool {
-        self.controller.is_none()
+        match self.id.kind {
+            WorkloadKind::ReplicaSet | WorkloadKind::Job | WorkloadKind::Pod => self.owned == Owned::Not,
+            WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CronJob => {
+                true
+            }
+        }
     }
 
     /// What every kind has in common; `None` without a name.
@@ -102,7 +117,7 @@ impl Workload {
             born: None,
             generation: metadata.generation.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
-            controller: controller_of(metadata.owner_references.as_deref()).map(|owner| owner.uid.as_str().into()),
+            owned: controller_of(metadata.owner_references.as_deref()).map_or(Owned::Not, |_| Owned::ByController),
             auto_reload: AutoReload::of(metadata.annotations.as_ref(), annotations),
             stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
             strategy: Strategy::Rolling,

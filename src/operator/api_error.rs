@@ -1,0 +1,107 @@
+//! What the API server's refusals and failures mean, in words that are safe to write down.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+/// A request to the API server that did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The object is not as it was when the write was decided on, or it was made again.
+    #[error("the object has changed meanwhile")]
+    Conflict,
+    /// It is not there.
+    #[error("not found")]
+    NotFound,
+    /// It is there already.
+    #[error("it exists already")]
+    Exists,
+    /// We may not.
+    #[error("forbidden by the API server: {0}")]
+    Forbidden(String),
+    /// The API server understood, and refused.
+    #[error("refused by the API server: {0}")]
+    Refused(String),
+    /// The API server asks for patience, or is not well.
+    #[error("the API server answered {code}: {message}")]
+    Unavailable {
+        /// The HTTP status.
+        code: u16,
+        /// What it says.
+        message: String,
+    },
+    /// No answer within the deadline: the write may or may not have happened.
+    #[error("no answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
+    /// It can't be reached.
+    #[error("cannot reach the API server: {0}")]
+    Unreachable(String),
+    /// Its answer makes no sense to us. The text tells no content: that might be a value.
+    #[error("cannot read the API server's answer, at {0}")]
+    Unreadable(String),
+}
+
+impl ApiError {
+    /// Whether the API server has certainly not done what it was asked for.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Conflict | Self::NotFound | Self::Exists | Self::Forbidden(_) | Self::Refused(_) => true,
+            Self::Unavailable { .. } | Self::TimedOut(_) | Self::Unreachable(_) | Self::Unreadable(_) => false,
+        }
+    }
+}
+
+impl From<kube::Error> for ApiError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::from(&*status),
+            kube::Error::SerdeError(error) => Self::Unreadable(place(&error)),
+            error => Self::Unreachable(innermost(&error)),
+        }
+    }
+}
+
+impl From<&kube::core::Status> for ApiError {
+    fn from(status: &kube::core::Status) -> Self {
+        let message = status.message.clone();
+        match (status.code, status.reason.as_str()) {
+            (409, "AlreadyExists") => Self::Exists,
+            (409, _) => Self::Conflict,
+            (404, _) => Self::NotFound,
+            (401 | 403, _) => Self::Forbidden(message),
+            (code @ (429 | 500..), _) => Self::Unavailable { code, message },
+            (code, _) => Self::Refused(format!("{code} {message}")),
+        }
+    }
+}
+
+/// Where a JSON text did not fit; serde's own message would quote what stands there.
+pub fn place(error: &serde_json::Error) -> String {
+    format!("line {} column {}", error.line(), error.column())
+}
+
+/// The cause that tells most: the layers above only say that something failed.
+fn innermost(error: &kube::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    if cause.downcast_ref::<serde_json::Error>().is_some() {
+        return "an answer that cannot be read".to_owned();
+    }
+    match error.source() {
+        Some(_) => cause.to_string(),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_not_quoted() {
+        let error = serde_json::from_str::<u8>("\"hunter2\"").unwrap_err();
+        let text = ApiError::from(kube::Error::SerdeError(error)).to_string();
+        assert_eq!(text, "cannot read the API server's answer, at line 1 column 9");
+    }
+}

@@ -1,0 +1,267 @@
+//! The engine: feeds the index with what the watches see, decides, and starts the writes. One task, that never waits
+//! for the API server.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use kube::runtime::watcher;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::time::{DelayQueue, delay_queue};
+use tracing::{info, warn};
+
+use crate::model::decide::Policy;
+use crate::model::digest::Keyring;
+use crate::model::index::{Event, Index, StampOrder, Work};
+use crate::model::managers::Managers;
+use crate::model::names::{ConfigId, ResourceVersion, WorkloadId};
+use crate::model::report_delay::ReportDelay;
+use crate::model::watched::Watched;
+use crate::operator::api_error::ApiError;
+use crate::operator::metrics::Metrics;
+use crate::operator::reports::{ReportKey, Reports, Written};
+use crate::operator::retry::Retries;
+use crate::operator::tasks::{Done, Writer};
+use crate::operator::watch::{Item, Seen};
+use crate::operator::write::Stamped;
+
+/// What the engine is told at its start.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How patient reloading is.
+    pub policy: Policy,
+    /// How long a finding must be there before it is said.
+    pub report_after: SignedDuration,
+    /// How long a report on a config stays after its last finding went.
+    pub keep_resolved: SignedDuration,
+}
+
+/// What is looked at, or tried, again at some time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Again {
+    Workload(WorkloadId),
+    Config(ConfigId),
+    Report(ReportKey),
+}
+
+/// The state of a leader.
+pub struct Engine {
+    pub(super) index: Index,
+    pub(super) reports: Reports,
+    pub(super) delay: ReportDelay,
+    pub(super) managers: Managers,
+    pub(super) settings: Settings,
+    pub(super) instance: String,
+    pub(super) metrics: Metrics,
+    pub(super) writer: Writer,
+    /// The workloads with a stamp under way.
+    pub(super) stamping: HashSet<WorkloadId>,
+    /// The versions that the API server refused as outdated.
+    pub(super) outdated: HashMap<WorkloadId, ResourceVersion>,
+    /// Why a workload's last stamp failed, for its report.
+    pub(super) failures: HashMap<WorkloadId, String>,
+    /// The workloads that are held, and why, in one word.
+    pub(super) held: BTreeMap<WorkloadId, &'static str>,
+    /// The last annotation that each workload was told about.
+    pub(super) told: HashMap<WorkloadId, String>,
+    pub(super) retries: Retries<Again>,
+    alarms: DelayQueue<Again>,
+    alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
+    synced: watch::Sender<BTreeSet<Watched>>,
+}
+
+impl Engine {
+    /// An engine that knows nothing yet. It tells which kinds are synced through `synced`.
+    pub fn new(
+        client: Client,
+        keyring: Keyring,
+        settings: Settings,
+        instance: &str,
+        metrics: Metrics,
+        synced: watch::Sender<BTreeSet<Watched>>,
+    ) -> Self {
+        Self {
+            index: Index::new(Arc::new(keyring), settings.policy, instance),
+            reports: Reports::default(),
+            delay: ReportDelay::new(settings.report_after),
+            managers: Managers::default(),
+            settings,
+            instance: instance.to_owned(),
+            metrics,
+            writer: Writer::new(client, instance),
+            stamping: HashSet::new(),
+            outdated: HashMap::new(),
+            failures: HashMap::new(),
+            held: BTreeMap::new(),
+            told: HashMap::new(),
+            retries: Retries::default(),
+            alarms: DelayQueue::new(),
+            alarm_of: HashMap::new(),
+            synced,
+        }
+    }
+
+    /// Works until the watches end.
+    pub async fn run(mut self, mut seen: Receiver<Seen>, mut watches: JoinSet<()>) {
+        loop {
+            tokio::select! {
+                event = seen.recv() => match event {
+                    Some(event) => self.see(event),
+                    None => break,
+                },
+                Some(done) = self.writer.done() => self.written(done),
+                Some(alarm) = self.alarms.next(), if !self.alarms.is_empty() => {
+                    let again = alarm.into_inner();
+                    self.alarm_of.remove(&again);
+                    self.again(again);
+                }
+                Some(ended) = watches.join_next() => {
+                    if let Err(error) = ended && error.is_panic() {
+                        warn!("a watch ended by a defect of restamp; it starts anew with the next leader");
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes what a watch saw.
+    fn see(&mut self, Seen { kind, event }: Seen) {
+        let now = Timestamp::now();
+        let event = match event {
+            watcher::Event::Init => {
+                if kind == Watched::Report {
+                    self.reports.list_begins();
+                }
+                Some(Event::ListBegins(kind))
+            }
+            watcher::Event::InitDone => Some(Event::ListEnds(kind)),
+            watcher::Event::InitApply(Item::Object(object)) => Some(Event::Listed(kind, *object)),
+            watcher::Event::Apply(Item::Object(object)) => Some(Event::Applied(kind, *object)),
+            watcher::Event::Delete(Item::Object(object)) => Some(Event::Deleted(kind, *object)),
+            watcher::Event::InitApply(Item::Report(report)) => self.report_listed(&report),
+            watcher::Event::Apply(Item::Report(report)) => self.report_seen(&report),
+            watcher::Event::Delete(Item::Report(report)) => self.report_gone(&report),
+        };
+        let Some(event) = event else { return };
+        let ended = matches!(event, Event::ListEnds(_));
+        let work = self.index.apply(event, now);
+        self.attend(work, now);
+        if ended {
+            self.list_ended(kind);
+        }
+    }
+
+    fn list_ended(&mut self, kind: Watched) {
+        if kind == Watched::Report {
+            for key in self.reports.list_ends() {
+                self.write_report(&key);
+            }
+        }
+        let newly = self.synced.send_if_modified(|synced| synced.insert(kind));
+        if newly {
+            info!(kind = kind.as_str(), "synced");
+            if self.is_synced() {
+                self.review_all_configs();
+            }
+        }
+    }
+
+    /// Whether every needed kind has had its first full list.
+    pub(super) fn is_synced(&self) -> bool {
+        Watched::all().filter(|kind| kind.is_needed()).all(|kind| self.index.is_synced(kind))
+    }
+
+    fn attend(&mut self, work: Work, now: Timestamp) {
+        self.tell_news(&work.news);
+        for id in &work.workloads {
+            self.review_workload(id, now);
+        }
+        for id in &work.configs {
+            self.review_config(id, now);
+        }
+    }
+
+    fn again(&mut self, again: Again) {
+        let now = Timestamp::now();
+        match again {
+            Again::Workload(id) => {
+                self.outdated.remove(&id);
+                self.review_workload(&id, now);
+            }
+            Again::Config(id) => self.review_config(&id, now),
+            Again::Report(key) => self.write_report(&key),
+        }
+    }
+
+    /// Looks again at this time, at the latest.
+    pub(super) fn alarm(&mut self, again: Again, at: Timestamp, now: Timestamp) {
+        if let Some((earlier, key)) = self.alarm_of.get(&again) {
+            if *earlier <= at {
+                return;
+            }
+            self.alarms.remove(key);
+        }
+        let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
+        let key = self.alarms.insert(again.clone(), wait);
+        self.alarm_of.insert(again, (at, key));
+    }
+
+    /// Tries again after the object's back-off.
+    pub(super) fn retry(&mut self, again: Again) {
+        let now = Timestamp::now();
+        let at = self.retries.failed(again.clone(), now);
+        self.alarm(again, at, now);
+    }
+
+    fn written(&mut self, done: Done) {
+        match done {
+            Done::Stamp(order, answer) => self.stamp_ended(order, answer),
+            Done::Report(key, answer) => self.report_written(key, answer),
+            Done::Event(Ok(())) => {}
+            Done::Event(Err(error)) => info!(%error, "an event could not be written"),
+        }
+    }
+
+    fn stamp_ended(&mut self, order: StampOrder, answer: Result<Stamped, ApiError>) {
+        self.stamping.remove(&order.workload);
+        let id = order.workload.clone();
+        match answer {
+            Ok(stamped) => self.stamp_succeeded(&order, stamped),
+            Err(error) => self.stamp_failed(&order, &error),
+        }
+        self.review_workload(&id, Timestamp::now());
+    }
+
+    fn report_written(&mut self, key: ReportKey, answer: Result<Written, ApiError>) {
+        let again = Again::Report(key.clone());
+        match answer {
+            Ok(written) => {
+                self.retries.succeeded(&again);
+                self.reports.ended(&key, Some(written));
+                self.write_report(&key);
+            }
+            Err(error) => {
+                let gone = matches!(error, ApiError::NotFound).then_some(Written::Gone);
+                self.reports.ended(&key, gone);
+                // Another state than ours is seen by the watch, soon; anything else may last.
+                if !matches!(error, ApiError::Conflict | ApiError::Exists | ApiError::NotFound) {
+                    warn!(ns = %key.0, report = key.1, %error, "cannot write the report; it is tried again");
+                }
+                self.retry(again);
+            }
+        }
+    }
+
+    /// Starts the write that is due for a report, if any.
+    pub(super) fn write_report(&mut self, key: &ReportKey) {
+        if let Some(order) = self.reports.next(key) {
+            self.writer.report(key.clone(), order);
+        }
+    }
+}

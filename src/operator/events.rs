@@ -1,0 +1,145 @@
+//! Events: one sentence with names, on the object that it is about. Never for a retry.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+
+use crate::model::config::Config;
+use crate::model::workload::Workload;
+use crate::operator::api_error::ApiError;
+use crate::operator::client::in_time;
+
+/// Why there is an Event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// A consumed config changed.
+    ConfigChanged,
+    /// A workload was stamped.
+    Reloaded,
+    /// A stamp was refused.
+    ReloadFailed,
+    /// A rollout that is due is held.
+    ReloadHeld,
+    /// Somebody took the stamp away while a change was open.
+    StampRemoved,
+    /// The key of the record's digests is gone.
+    HashKeyLost,
+    /// An annotation does not parse.
+    InvalidAnnotation,
+}
+
+impl Reason {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::ConfigChanged => "ConfigChanged",
+            Self::Reloaded => "Reloaded",
+            Self::ReloadFailed => "ReloadFailed",
+            Self::ReloadHeld => "ReloadHeld",
+            Self::StampRemoved => "StampRemoved",
+            Self::HashKeyLost => "HashKeyLost",
+            Self::InvalidAnnotation => "InvalidAnnotation",
+        }
+    }
+
+    fn severity(self) -> &'static str {
+        match self {
+            Self::ConfigChanged | Self::Reloaded => "Normal",
+            Self::ReloadFailed
+            | Self::ReloadHeld
+            | Self::StampRemoved
+            | Self::HashKeyLost
+            | Self::InvalidAnnotation => "Warning",
+        }
+    }
+
+    /// What restamp was at, as the API wants it.
+    fn action(self) -> &'static str {
+        match self {
+            Self::ConfigChanged => "Watching",
+            Self::Reloaded | Self::ReloadFailed | Self::ReloadHeld | Self::StampRemoved => "Reloading",
+            Self::HashKeyLost | Self::InvalidAnnotation => "Adopting",
+        }
+    }
+}
+
+/// An Event to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notice {
+    /// What it is about.
+    pub regarding: ObjectReference,
+    /// Why.
+    pub reason: Reason,
+    /// The sentence.
+    pub note: String,
+}
+
+/// The API's limit for a note, in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+impl Notice {
+    /// About a config.
+    pub fn on_config(config: &Config, reason: Reason, note: String) -> Self {
+        let regarding = ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some(config.id.kind.as_str().to_owned()),
+            namespace: Some(config.id.namespace.to_string()),
+            name: Some(config.id.name.to_string()),
+            uid: config.uid.as_ref().map(ToString::to_string),
+            ..ObjectReference::default()
+        };
+        Self { regarding, reason, note }
+    }
+
+    /// About a workload.
+    pub fn on_workload(workload: &Workload, reason: Reason, note: String) -> Self {
+        let regarding = ObjectReference {
+            api_version: Some(workload.id.kind.api_version().to_owned()),
+            kind: Some(workload.id.kind.as_str().to_owned()),
+            namespace: Some(workload.id.namespace.to_string()),
+            name: Some(workload.id.name.to_string()),
+            uid: workload.uid.as_ref().map(ToString::to_string),
+            ..ObjectReference::default()
+        };
+        Self { regarding, reason, note }
+    }
+
+    fn into_event(self, instance: &str) -> Event {
+        let mut note = self.note;
+        while note.len() > LONGEST_NOTE {
+            note.pop();
+        }
+        let now = Timestamp::now();
+        Event {
+            metadata: ObjectMeta {
+                name: Some(name(self.regarding.name.as_deref().unwrap_or_default(), now)),
+                namespace: self.regarding.namespace.clone(),
+                ..ObjectMeta::default()
+            },
+            event_time: Some(MicroTime(now)),
+            reporting_controller: Some("restamp.dev/restamp".to_owned()),
+            reporting_instance: Some(instance.to_owned()),
+            action: Some(self.reason.action().to_owned()),
+            reason: Some(self.reason.as_str().to_owned()),
+            type_: Some(self.reason.severity().to_owned()),
+            note: Some(note),
+            regarding: Some(self.regarding),
+            ..Event::default()
+        }
+    }
+}
+
+/// The name of an Event, as Kubernetes' own components make it: the object's, and the time in hexadecimal.
+fn name(object: &str, now: Timestamp) -> String {
+    let object: String = object.chars().take(220).collect();
+    format!("{}.{:x}", object.trim_end_matches(['.', '-']), now.as_nanosecond())
+}
+
+/// Writes an Event.
+pub async fn publish(client: &Client, instance: &str, notice: Notice) -> Result<(), ApiError> {
+    let namespace = notice.regarding.namespace.clone().unwrap_or_default();
+    let events: Api<Event> = Api::namespaced(client.clone(), &namespace);
+    in_time(events.create(&PostParams::default(), &notice.into_event(instance))).await.map(|_| ())
+}

@@ -1,0 +1,170 @@
+//! The metrics. Gauges about objects come from the leader alone: a standby has none.
+
+use prometheus::core::Collector;
+use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
+
+use crate::model::decide::Hold;
+use crate::model::names::{ConfigId, WorkloadId};
+use crate::model::watched::Watched;
+
+/// The registered metrics.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    registry: Registry,
+    stale_keys: IntGaugeVec,
+    reloads: IntCounterVec,
+    latency: Histogram,
+    watch_synced: IntGaugeVec,
+    watch_errors: IntCounterVec,
+    held: IntGaugeVec,
+    invalid_annotations: IntCounterVec,
+}
+
+/// How a reload ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReloadResult {
+    /// The stamp was put on.
+    Stamped,
+    /// The workload had changed meanwhile; it is decided anew.
+    Conflict,
+    /// The API server refused, or did not answer.
+    Failed,
+}
+
+impl ReloadResult {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Stamped => "stamped",
+            Self::Conflict => "conflict",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Metrics {
+    /// Makes and registers them.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let latency = HistogramOpts::new(
+            "restamp_reload_latency_seconds",
+            "Time from the first sight of a change to the stamped pod template, the settle time included.",
+        );
+        let latency = latency.buckets(vec![0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0]);
+        let metrics = Self {
+            stale_keys: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new("restamp_stale_keys", "Keys of a config that are live, yet declared nowhere any more."),
+                    &["namespace", "kind", "name"],
+                )?,
+            )?,
+            reloads: registered(
+                &registry,
+                IntCounterVec::new(
+                    Opts::new("restamp_reloads_total", "Stamps that were sent, by what became of them."),
+                    &["namespace", "kind", "result"],
+                )?,
+            )?,
+            latency: registered(&registry, Histogram::with_opts(latency)?)?,
+            watch_synced: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new("restamp_watch_synced", "Whether a kind's watch has had its first full list."),
+                    &["kind"],
+                )?,
+            )?,
+            watch_errors: registered(
+                &registry,
+                IntCounterVec::new(Opts::new("restamp_watch_errors_total", "Failures of a kind's watch."), &["kind"])?,
+            )?,
+            held: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new("restamp_held_workloads", "Workloads whose rollout is due and held, by reason."),
+                    &["reason"],
+                )?,
+            )?,
+            invalid_annotations: registered(
+                &registry,
+                IntCounterVec::new(
+                    Opts::new("restamp_invalid_annotations_total", "Annotations that were found not to parse."),
+                    &["annotation"],
+                )?,
+            )?,
+            registry,
+        };
+        Ok(metrics)
+    }
+
+    /// The text that Prometheus scrapes.
+    pub fn render(&self) -> Result<String, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Leadership began: every series that can be is there, at zero.
+    pub fn begin(&self) {
+        for kind in Watched::all() {
+            self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
+            self.watch_errors.with_label_values(&[kind.as_str()]);
+        }
+        for reason in Hold::REASONS {
+            self.held.with_label_values(&[reason]).set(0);
+        }
+    }
+
+    /// Leadership ended: what was said of objects is said by another one now.
+    pub fn end(&self) {
+        self.stale_keys.reset();
+        self.held.reset();
+        self.watch_synced.reset();
+    }
+
+    /// A config has this many stale keys.
+    pub fn stale_keys(&self, config: &ConfigId, many: usize) {
+        let labels = [config.namespace.as_str(), config.kind.as_str(), config.name.as_str()];
+        if many == 0 {
+            // An error says that there was no such series.
+            let _ = self.stale_keys.remove_label_values(&labels);
+        } else {
+            self.stale_keys.with_label_values(&labels).set(i64::try_from(many).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// A stamp was sent.
+    pub fn reload(&self, workload: &WorkloadId, result: ReloadResult) {
+        let labels = [workload.namespace.as_str(), workload.kind.as_str(), result.as_str()];
+        self.reloads.with_label_values(&labels).inc();
+    }
+
+    /// A change took this long to get into the pod template.
+    pub fn latency(&self, seconds: f64) {
+        self.latency.observe(seconds);
+    }
+
+    /// A watch has had its first full list.
+    pub fn watch_synced(&self, kind: Watched) {
+        self.watch_synced.with_label_values(&[kind.as_str()]).set(1);
+    }
+
+    /// A watch failed.
+    pub fn watch_error(&self, kind: Watched) {
+        self.watch_errors.with_label_values(&[kind.as_str()]).inc();
+    }
+
+    /// A workload is held, or no longer.
+    pub fn held(&self, reason: &str, change: i64) {
+        self.held.with_label_values(&[reason]).add(change);
+    }
+
+    /// An annotation does not parse.
+    pub fn invalid_annotation(&self, annotation: &str) {
+        self.invalid_annotations.with_label_values(&[annotation]).inc();
+    }
+}
+
+fn registered<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}

@@ -1,0 +1,18 @@
+//! The operator: I/O around the model. watch → index → decide → write.
+
+pub mod api_error;
+pub mod client;
+pub mod engine;
+pub mod events;
+pub mod hash_key;
+pub mod http;
+pub mod lead;
+pub mod metrics;
+mod reloading;
+mod reporting;
+pub mod reports;
+pub mod retry;
+pub mod run;
+pub mod tasks;
+pub mod watch;
+pub mod write;

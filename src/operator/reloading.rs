@@ -1,0 +1,269 @@
+//! The engine's half for workloads: acts on decisions, keeps the records written, and says aloud what happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use tracing::{info, warn};
+
+use crate::api::auto_reload::AutoReload;
+use crate::api::drift_report::DriftReport;
+use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
+use crate::model::cause::Cause;
+use crate::model::decide::{Decision, Hold};
+use crate::model::delivered;
+use crate::model::index::{Event, Object, StampOrder, StoredRecord, Tracked};
+use crate::model::names::{ConfigId, KeyName, WorkloadId};
+use crate::model::observe::News;
+use crate::model::report;
+use crate::model::watched::Watched;
+use crate::operator::api_error::ApiError;
+use crate::operator::engine::{Again, Engine};
+use crate::operator::events::{Notice, Reason};
+use crate::operator::metrics::ReloadResult;
+use crate::operator::reports::ReportKey;
+use crate::operator::write::Stamped;
+
+/// A version that the API server refused as outdated is tried again only if the watch shows no newer one for this long.
+const WATCH_DELAY: SignedDuration = SignedDuration::from_secs(5);
+
+impl Engine {
+    /// Decides what is due for a workload, and does it.
+    pub(super) fn review_workload(&mut self, id: &WorkloadId, now: Timestamp) {
+        self.tell_invalid_annotation(id);
+        // A stamp under way brings us back when it ends.
+        if self.stamping.contains(id) {
+            return;
+        }
+        let decision = self.index.decide(id, now);
+        self.note_hold(id, decision.as_ref());
+        let Some(decision) = decision else {
+            self.withdraw_workload_report(id);
+            return;
+        };
+        match &decision {
+            Decision::Close => self.index.close(id),
+            Decision::Wait { until, .. } => self.alarm(Again::Workload(id.clone()), *until, now),
+            Decision::Stamp => return self.send_stamp(id, now),
+            Decision::Nothing | Decision::RollingOut | Decision::Hold(_) => {}
+        }
+        self.look_when_waiting_counts(id, now);
+        self.report_workload(id, &decision);
+    }
+
+    /// A container that waits proves something only after a moment.
+    fn look_when_waiting_counts(&mut self, id: &WorkloadId, now: Timestamp) {
+        let record = self.index.workload(id).and_then(|tracked| tracked.record.as_ref());
+        let at = record.and_then(delivered::waiting_counts_from).filter(|at| *at > now);
+        if let Some(at) = at {
+            self.alarm(Again::Workload(id.clone()), at, now);
+        }
+    }
+
+    fn send_stamp(&mut self, id: &WorkloadId, now: Timestamp) {
+        let again = Again::Workload(id.clone());
+        if let Some(until) = self.retries.waits_until(&again, now) {
+            return self.alarm(again, until, now);
+        }
+        let version = self.index.workload(id).and_then(|tracked| tracked.workload.version);
+        if version.is_some() && self.outdated.get(id).copied() == version {
+            return;
+        }
+        if let Some(order) = self.index.begin_stamp(id, now) {
+            self.stamping.insert(id.clone());
+            self.writer.stamp(order);
+        }
+    }
+
+    pub(super) fn stamp_succeeded(&mut self, order: &StampOrder, stamped: Stamped) {
+        let id = &order.workload;
+        self.index.stamped(order, stamped.version, stamped.generation);
+        self.retries.succeeded(&Again::Workload(id.clone()));
+        self.failures.remove(id);
+        self.metrics.reload(id, ReloadResult::Stamped);
+        self.metrics.latency(Timestamp::now().duration_since(order.due_since).as_secs_f64());
+        info!(kind = %id.kind, ns = %id.namespace, name = %id.name, cause = order.cause.as_field(), "reload");
+        self.tell_workload(id, Reason::Reloaded, format!("Reloading: {}", order.cause));
+    }
+
+    pub(super) fn stamp_failed(&mut self, order: &StampOrder, error: &ApiError) {
+        let id = &order.workload;
+        if let ApiError::Conflict = error {
+            // The watch shows the newer state, soon; it is decided anew on that.
+            self.metrics.reload(id, ReloadResult::Conflict);
+            self.outdated.insert(id.clone(), order.version);
+            let now = Timestamp::now();
+            self.alarm(Again::Workload(id.clone()), now + WATCH_DELAY, now);
+        } else {
+            self.metrics.reload(id, ReloadResult::Failed);
+            let message = match error {
+                ApiError::Forbidden(_) => {
+                    let plural = id.kind.as_str().to_lowercase();
+                    format!("cannot stamp {id}: {error}; grant patch on {plural}s")
+                }
+                _ => format!("cannot stamp {id}: {error}"),
+            };
+            if self.failures.insert(id.clone(), message.clone()).is_none() {
+                warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, %error, "reload failed; it is tried again");
+                self.tell_workload(id, Reason::ReloadFailed, message);
+            }
+            self.retry(Again::Workload(id.clone()));
+        }
+    }
+
+    /// Keeps count of the held workloads, and tells each hold once.
+    fn note_hold(&mut self, id: &WorkloadId, decision: Option<&Decision>) {
+        let hold = match decision {
+            Some(Decision::Hold(hold)) => Some(hold),
+            _ => None,
+        };
+        let reason = hold.map(Hold::reason);
+        let before = self.held.get(id).copied();
+        if before == reason {
+            return;
+        }
+        if let Some(before) = before {
+            self.held.remove(id);
+            self.metrics.held(before, -1);
+        }
+        if let Some(hold) = hold {
+            self.held.insert(id.clone(), hold.reason());
+            self.metrics.held(hold.reason(), 1);
+            // At a start, everything waits for its first list.
+            if !matches!(hold, Hold::NotSynced { .. }) {
+                info!(kind = %id.kind, ns = %id.namespace, name = %id.name, reason = hold.reason(), "reload held");
+                self.tell_workload(id, Reason::ReloadHeld, format!("Reload held: {hold}"));
+            }
+        }
+    }
+
+    fn tell_invalid_annotation(&mut self, id: &WorkloadId) {
+        let invalid = self.index.workload(id).and_then(|tracked| tracked.workload.auto_reload.as_ref().err());
+        let Some(invalid) = invalid else {
+            self.told.remove(id);
+            return;
+        };
+        let (name, note) = (invalid.name, invalid.to_string());
+        if self.told.insert(id.clone(), note.clone()).as_ref() != Some(&note) {
+            self.metrics.invalid_annotation(name);
+            warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{note}");
+            self.tell_workload(id, Reason::InvalidAnnotation, note);
+        }
+    }
+
+    /// Says what came to light: an Event on each changed config, with how many workloads read it.
+    pub(super) fn tell_news(&mut self, news: &[(WorkloadId, News)]) {
+        let mut changed: BTreeMap<ConfigId, (usize, BTreeSet<KeyName>)> = BTreeMap::new();
+        for (id, news) in news {
+            match news {
+                News::Changed { config, keys } => {
+                    let (workloads, all) = changed.entry(config.within(&id.namespace)).or_default();
+                    *workloads += 1;
+                    all.extend(keys.iter().cloned());
+                }
+                News::KeyLost { config } => {
+                    let note = format!("the hash key of the record of {config} is gone; its entry starts anew");
+                    warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{note}");
+                    self.tell_workload(id, Reason::HashKeyLost, note);
+                }
+                News::StampGone => {
+                    let note = "The stamp was removed from the pod template while a change is not delivered";
+                    info!(kind = %id.kind, ns = %id.namespace, name = %id.name, "stamp removed");
+                    self.tell_workload(id, Reason::StampRemoved, note.to_owned());
+                }
+            }
+        }
+        for (id, (workloads, keys)) in changed {
+            let Some(config) = self.index.configs().get(&id) else { continue };
+            let cause = Cause::of_config(id.local(), keys);
+            let plural = if workloads == 1 { "workload reads" } else { "workloads read" };
+            let note = format!("Changed: {cause}; {workloads} {plural} it and will roll");
+            self.writer.event(Notice::on_config(config, Reason::ConfigChanged, note));
+        }
+    }
+
+    fn tell_workload(&mut self, id: &WorkloadId, reason: Reason, note: String) {
+        if let Some(tracked) = self.index.workload(id) {
+            self.writer.event(Notice::on_workload(&tracked.workload, reason, note));
+        }
+    }
+
+    /// Has the workload's report say how reloading stands, and hold its record.
+    fn report_workload(&mut self, id: &WorkloadId, decision: &Decision) {
+        let Some(tracked) = self.index.workload(id) else { return };
+        let Some(status) = self.reload_status(id, tracked, decision) else { return };
+        let report = report::of_workload(&tracked.workload, status);
+        if let Some(key) = self.reports.want(report) {
+            self.write_report(&key);
+        }
+    }
+
+    fn reload_status(&self, id: &WorkloadId, tracked: &Tracked, decision: &Decision) -> Option<ReloadStatus> {
+        let mut record = tracked.record.clone()?;
+        record.attempt = None;
+        let (state, message) = match decision {
+            Decision::Nothing | Decision::Close => (ReloadState::Current, String::new()),
+            Decision::RollingOut => (ReloadState::RollingOut, String::new()),
+            Decision::Wait { reason, .. } => (ReloadState::Waiting, reason.to_string()),
+            Decision::Hold(hold) => (ReloadState::Held, hold.to_string()),
+            Decision::Stamp => (ReloadState::Waiting, self.failures.get(id).cloned().unwrap_or_default()),
+        };
+        let last = record.stamp.as_ref().filter(|stamp| !stamp.cause.is_empty());
+        let last_reload = last.map(|stamp| LastReload { time: stamp.time, cause: stamp.cause.clone() });
+        Some(ReloadStatus { state, message, instance: self.instance.clone(), last_reload, record })
+    }
+
+    /// A workload that is gone, or opted out, has no report.
+    fn withdraw_workload_report(&mut self, id: &WorkloadId) {
+        let key = workload_key(id);
+        let Some(tracked) = self.index.workload(id) else {
+            self.reports.forget(&key);
+            self.failures.remove(id);
+            self.told.remove(id);
+            self.outdated.remove(id);
+            return;
+        };
+        if tracked.workload.auto_reload != Ok(AutoReload::Off) {
+            return;
+        }
+        let stored = self.reports.status(&key).and_then(|status| status.reload.as_ref());
+        if stored.is_some_and(|reload| reload.instance == self.instance) {
+            self.reports.want_none(key.clone());
+            self.write_report(&key);
+        }
+    }
+
+    pub(super) fn report_listed(&mut self, report: &DriftReport) -> Option<Event> {
+        self.reports.listed(report)?;
+        stored_record(report).map(|stored| Event::Listed(Watched::Report, Object::Report(stored)))
+    }
+
+    pub(super) fn report_seen(&mut self, report: &DriftReport) -> Option<Event> {
+        let key = self.reports.seen(report)?;
+        // Somebody may have written into it.
+        self.write_report(&key);
+        stored_record(report).map(|stored| Event::Applied(Watched::Report, Object::Report(stored)))
+    }
+
+    pub(super) fn report_gone(&mut self, report: &DriftReport) -> Option<Event> {
+        let key = self.reports.gone(report)?;
+        self.write_report(&key);
+        stored_record(report).map(|stored| Event::Deleted(Watched::Report, Object::Report(stored)))
+    }
+}
+
+fn workload_key(id: &WorkloadId) -> ReportKey {
+    (id.namespace.clone(), report::name_of(id.kind.as_str(), &id.name))
+}
+
+/// The record in a report on a workload.
+fn stored_record(report: &DriftReport) -> Option<StoredRecord> {
+    let subject = &report.spec.subject;
+    let reload = report.status.as_ref()?.reload.as_ref()?;
+    let workload = WorkloadId {
+        kind: subject.kind.parse().ok()?,
+        namespace: report.metadata.namespace.as_deref()?.into(),
+        name: subject.name.clone(),
+    };
+    let uid = report.metadata.owner_references.as_ref()?.first()?.uid.as_str().into();
+    Some(StoredRecord { workload, uid, instance: reload.instance.clone(), record: reload.record.clone() })
+}

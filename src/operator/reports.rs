@@ -1,0 +1,169 @@
+//! The reports: which should be there, which are, and the writes that lead from one to the other. One write at a time
+//! for each report, and only when something changed.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::api::drift_report::{DriftReport, DriftReportStatus};
+use crate::model::names::Name;
+use crate::model::report;
+use crate::operator::write::Place;
+
+/// Which report: its namespace and its name.
+pub type ReportKey = (Name, String);
+
+/// A report as the API server has it.
+#[derive(Debug, Clone)]
+struct Stored {
+    place: Place,
+    report: DriftReport,
+}
+
+/// What should be there.
+#[derive(Debug, Clone)]
+enum Wanted {
+    This(Box<DriftReport>),
+    None,
+}
+
+/// A write that is due.
+#[derive(Debug, Clone)]
+pub enum Order {
+    /// It is not there yet.
+    Create(Box<DriftReport>),
+    /// Its status is another one.
+    Update(Box<DriftReport>, Place),
+    /// It should not be there.
+    Delete(Place),
+}
+
+/// What became of a write.
+#[derive(Debug, Clone)]
+pub enum Written {
+    /// The report with this content stands there.
+    Stands(Box<DriftReport>, Place),
+    /// It is gone.
+    Gone,
+}
+
+/// All reports.
+#[derive(Debug, Default)]
+pub struct Reports {
+    stored: HashMap<ReportKey, Stored>,
+    wanted: HashMap<ReportKey, Wanted>,
+    in_flight: HashSet<ReportKey>,
+    /// What a list in progress has shown so far.
+    listed: HashSet<ReportKey>,
+}
+
+impl Reports {
+    /// The status that the API server has, as far as we know.
+    pub fn status(&self, key: &ReportKey) -> Option<&DriftReportStatus> {
+        self.stored.get(key)?.report.status.as_ref()
+    }
+
+    /// A full list begins.
+    pub fn list_begins(&mut self) {
+        self.listed.clear();
+    }
+
+    /// The list is complete; these were not in it.
+    pub fn list_ends(&mut self) -> Vec<ReportKey> {
+        let gone: Vec<ReportKey> = self.stored.keys().filter(|key| !self.listed.contains(*key)).cloned().collect();
+        for key in &gone {
+            self.stored.remove(key);
+        }
+        self.listed.clear();
+        gone
+    }
+
+    /// A report was seen in a list.
+    pub fn listed(&mut self, report: &DriftReport) -> Option<ReportKey> {
+        let key = self.seen(report)?;
+        self.listed.insert(key.clone());
+        Some(key)
+    }
+
+    /// A report was seen.
+    pub fn seen(&mut self, report: &DriftReport) -> Option<ReportKey> {
+        let key = key_of(report)?;
+        let place = Place::of(report)?;
+        let known = self.stored.get(&key).map(|stored| &stored.place);
+        // Our own write may have told us of a later version already.
+        if known.is_none_or(|known| known.uid != place.uid || known.version < place.version) {
+            self.stored.insert(key.clone(), Stored { place, report: report.clone() });
+        }
+        Some(key)
+    }
+
+    /// A report was deleted.
+    pub fn gone(&mut self, report: &DriftReport) -> Option<ReportKey> {
+        let key = key_of(report)?;
+        self.stored.remove(&key);
+        Some(key)
+    }
+
+    /// This report should be there.
+    pub fn want(&mut self, report: DriftReport) -> Option<ReportKey> {
+        let key = key_of(&report)?;
+        self.wanted.insert(key.clone(), Wanted::This(Box::new(report)));
+        Some(key)
+    }
+
+    /// No report of this name should be there.
+    pub fn want_none(&mut self, key: ReportKey) {
+        self.wanted.insert(key, Wanted::None);
+    }
+
+    /// Its subject is gone; the garbage collector takes the report.
+    pub fn forget(&mut self, key: &ReportKey) {
+        self.wanted.remove(key);
+    }
+
+    /// The write that is due for this report, if none is under way.
+    pub fn next(&mut self, key: &ReportKey) -> Option<Order> {
+        if self.in_flight.contains(key) {
+            return None;
+        }
+        let order = match (self.wanted.get(key)?, self.stored.get(key)) {
+            (Wanted::This(report), None) => Order::Create(report.clone()),
+            (Wanted::This(wanted), Some(stored)) => {
+                let mut report = wanted.clone();
+                let before = stored.report.status.clone().unwrap_or_default();
+                report.status = report.status.map(|status| report::continuing(status, &before));
+                if report.status.as_ref() == Some(&before) {
+                    return None;
+                }
+                Order::Update(report, stored.place.clone())
+            }
+            (Wanted::None, Some(stored)) => Order::Delete(stored.place.clone()),
+            (Wanted::None, None) => {
+                self.wanted.remove(key);
+                return None;
+            }
+        };
+        self.in_flight.insert(key.clone());
+        Some(order)
+    }
+
+    /// A write ended, well or not.
+    pub fn ended(&mut self, key: &ReportKey, written: Option<Written>) {
+        self.in_flight.remove(key);
+        match written {
+            Some(Written::Stands(report, place)) => {
+                let known = self.stored.get(key).map(|stored| &stored.place);
+                if known.is_none_or(|known| known.uid != place.uid || known.version < place.version) {
+                    self.stored.insert(key.clone(), Stored { place, report: *report });
+                }
+            }
+            Some(Written::Gone) => {
+                self.stored.remove(key);
+            }
+            None => {}
+        }
+    }
+}
+
+fn key_of(report: &DriftReport) -> Option<ReportKey> {
+    let metadata = &report.metadata;
+    Some((metadata.namespace.as_deref()?.into(), metadata.name.clone()?))
+}

@@ -1,0 +1,70 @@
+//! Retrying, per object: each object that fails has its own back-off, and delays no other.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
+
+/// The longest wait, but for the jitter.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// The back-offs of the objects that failed last.
+#[derive(Debug)]
+pub struct Retries<K>(HashMap<K, Retry>);
+
+#[derive(Debug)]
+struct Retry {
+    backoff: ExponentialBackoff,
+    until: Timestamp,
+}
+
+impl<K> Default for Retries<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash> Retries<K> {
+    /// It failed once more: when to try again.
+    pub fn failed(&mut self, object: K, now: Timestamp) -> Timestamp {
+        let retry = self.0.entry(object).or_insert_with(|| {
+            let builder = ExponentialBuilder::default().with_min_delay(Duration::from_millis(500));
+            let backoff = builder.with_max_delay(LONGEST).with_jitter().without_max_times().build();
+            Retry { backoff, until: now }
+        });
+        let wait = retry.backoff.next().unwrap_or(LONGEST);
+        retry.until = now.checked_add(wait).unwrap_or(now);
+        retry.until
+    }
+
+    /// When to try again, if it failed and that time has not come.
+    pub fn waits_until(&self, object: &K, now: Timestamp) -> Option<Timestamp> {
+        self.0.get(object).map(|retry| retry.until).filter(|until| now < *until)
+    }
+
+    /// It succeeded, or is gone.
+    pub fn succeeded(&mut self, object: &K) {
+        self.0.remove(object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_object_has_its_own_back_off_and_it_is_bounded() {
+        let now = Timestamp::UNIX_EPOCH;
+        let mut retries = Retries::default();
+        let waits: Vec<_> = (0..20).map(|_| retries.failed("a", now).duration_since(now).as_secs()).collect();
+        assert!(waits.iter().all(|wait| *wait <= 121), "{waits:?}");
+        assert!(waits[5] > waits[0]);
+        assert!(retries.waits_until(&"a", now).is_some() && retries.waits_until(&"b", now).is_none());
+        assert!(retries.failed("b", now).duration_since(now).as_secs() < 2);
+        retries.succeeded(&"a");
+        assert_eq!(retries.waits_until(&"a", now), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! The writes under way: each a task of its own, so that a slow one delays no other.
+
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tracing::error;
+
+use crate::api::drift_report::DriftReport;
+use crate::model::index::StampOrder;
+use crate::operator::api_error::ApiError;
+use crate::operator::events::{self, Notice};
+use crate::operator::reports::{Order, ReportKey, Written};
+use crate::operator::write::{self, Stamped};
+
+/// A write that ended.
+#[derive(Debug)]
+pub enum Done {
+    /// A stamp.
+    Stamp(StampOrder, Result<Stamped, ApiError>),
+    /// A report.
+    Report(ReportKey, Result<Written, ApiError>),
+    /// An Event.
+    Event(Result<(), ApiError>),
+}
+
+/// As many writes are on their way at once; the rest waits its turn. Stamps have lanes of their own.
+const LANES: usize = 16;
+
+/// Starts writes and hands over what became of them.
+pub struct Writer {
+    client: Client,
+    instance: Arc<str>,
+    stamps: Arc<Semaphore>,
+    others: Arc<Semaphore>,
+    tasks: JoinSet<Done>,
+}
+
+impl Writer {
+    /// A writer for the installation of this name.
+    pub fn new(client: Client, instance: &str) -> Self {
+        Self {
+            client,
+            instance: instance.into(),
+            stamps: Arc::new(Semaphore::new(LANES)),
+            others: Arc::new(Semaphore::new(LANES)),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// The next write that ended; `None` while none is under way.
+    pub async fn done(&mut self) -> Option<Done> {
+        match self.tasks.join_next().await? {
+            Ok(done) => Some(done),
+            Err(failure) => {
+                // A write that broke down is made again by the next look at its object.
+                error!(%failure, "a write broke down by a defect of restamp");
+                None
+            }
+        }
+    }
+
+    /// Starts a stamp.
+    pub fn stamp(&mut self, order: StampOrder) {
+        let (client, lanes) = (self.client.clone(), self.stamps.clone());
+        self.tasks.spawn(async move {
+            // The semaphore is never closed.
+            let _lane = lanes.acquire().await.ok();
+            let answer = write::stamp(&client, &order).await;
+            Done::Stamp(order, answer)
+        });
+    }
+
+    /// Starts the write of a report.
+    pub fn report(&mut self, key: ReportKey, order: Order) {
+        let (client, lanes) = (self.client.clone(), self.others.clone());
+        self.tasks.spawn(async move {
+            let _lane = lanes.acquire().await.ok();
+            let answer = write_report(&client, &key, order).await;
+            Done::Report(key, answer)
+        });
+    }
+
+    /// Starts an Event.
+    pub fn event(&mut self, notice: Notice) {
+        let (client, lanes, instance) = (self.client.clone(), self.others.clone(), self.instance.clone());
+        self.tasks.spawn(async move {
+            let _lane = lanes.acquire().await.ok();
+            Done::Event(events::publish(&client, &instance, notice).await)
+        });
+    }
+}
+
+async fn write_report(client: &Client, key: &ReportKey, order: Order) -> Result<Written, ApiError> {
+    match order {
+        Order::Create(report) => {
+            let place = write::create_report(client, &report).await?;
+            let bare = DriftReport { status: None, ..*report };
+            Ok(Written::Stands(Box::new(bare), place))
+        }
+        Order::Update(report, place) => {
+            let status = report.status.clone().unwrap_or_default();
+            let place = write::write_status(client, &report.metadata, &status, &place).await?;
+            Ok(Written::Stands(report, place))
+        }
+        Order::Delete(place) => {
+            write::delete_report(client, key.0.as_str(), &key.1, &place).await.map(|()| Written::Gone)
+        }
+    }
+}
