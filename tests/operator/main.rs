@@ -1,0 +1,18 @@
+//! The operator as a process, against a real control plane (`tests/cluster`), with the roles of `deploy/`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy lets tests do so, and doesn't see that what tests call belongs to them"
+)]
+
+mod adoption;
+mod away;
+mod bad_input;
+mod permissions;
+mod reload;
+mod scenario;
+mod secrecy;
+mod support;

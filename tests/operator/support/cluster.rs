@@ -1,0 +1,143 @@
+//! A real control plane with the CRD and the roles of `deploy/`, for one test or for many.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use super::minder::Minder;
+
+/// A cluster, which stops when it is dropped, or when this process ends.
+pub struct Cluster {
+    dir: PathBuf,
+    kubectl: PathBuf,
+    _minder: Minder,
+}
+
+/// What a cluster holds before a test begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Installed {
+    /// The CRD, and all that is in `deploy/`.
+    Everything,
+    /// The CRD is missing.
+    NoCrd,
+}
+
+impl Cluster {
+    /// One with a node.
+    pub fn start() -> Self {
+        Self::start_with(&["--kwok"], Installed::Everything)
+    }
+
+    /// One without nodes: its pods stay pending.
+    pub fn start_without_nodes(installed: Installed) -> Self {
+        Self::start_with(&[], installed)
+    }
+
+    fn start_with(flags: &[&str], installed: Installed) -> Self {
+        let dir = tempfile::Builder::new().prefix("restamp-cluster-").tempdir().unwrap().keep();
+        let minder = Minder::at_the_end(&[script().as_ref(), "stop".as_ref(), dir.as_ref()]);
+        tool(&["start", dir.to_str().unwrap()], flags);
+        let bin = tool(&["bin"], &[]);
+        let cluster = Self { dir, kubectl: Path::new(bin.trim()).join("kubectl"), _minder: minder };
+        if installed == Installed::Everything {
+            cluster.kubectl(&["apply", "-f", repository("crds").to_str().unwrap()]);
+            cluster.kubectl(&["wait", "--for=condition=Established", "crd/driftreports.restamp.dev"]);
+        }
+        cluster.kubectl(&["apply", "-f", repository("deploy").to_str().unwrap()]);
+        cluster
+    }
+
+    /// The folder of all its files.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("kubeconfig")
+    }
+
+    /// A kubeconfig that holds nothing but a token of the operator's own ServiceAccount.
+    pub fn kubeconfig_of_the_operator(&self) -> PathBuf {
+        static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let path = self.dir.join("restamp.kubeconfig");
+        if !path.exists() {
+            let token = self.kubectl(&["create", "token", "restamp", "--namespace=restamp-system", "--duration=24h"]);
+            let partial = self.dir.join("restamp.kubeconfig.partial");
+            std::fs::copy(self.kubeconfig(), &partial).unwrap();
+            let config = |args: &[&str]| {
+                let output = self.kubectl_with(&partial, &[&["config"], args].concat(), "");
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            };
+            config(&["unset", "users"]);
+            config(&["set-credentials", "restamp", &format!("--token={}", token.trim())]);
+            config(&["set-context", "--current", "--user=restamp"]);
+            std::fs::rename(partial, &path).unwrap();
+        }
+        path
+    }
+
+    /// Runs kubectl as the administrator; what it prints.
+    pub fn kubectl(&self, args: &[&str]) -> String {
+        self.kubectl_reading("", args)
+    }
+
+    /// The same, with this on its standard input.
+    pub fn kubectl_reading(&self, input: &str, args: &[&str]) -> String {
+        let output = self.kubectl_with(&self.kubeconfig(), args, input);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "kubectl {args:?}: {stderr}\nwith {input}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs kubectl, which may fail.
+    pub fn kubectl_with(&self, kubeconfig: &Path, args: &[&str], input: &str) -> Output {
+        let mut child = Command::new(&self.kubectl)
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Dropped at once, so that kubectl sees the end.
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = Command::new(script()).arg("stop").arg(&self.dir).status();
+    }
+}
+
+/// The cluster that most tests share. It is never dropped: its minder stops it.
+pub fn shared() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(Cluster::start)
+}
+
+/// The cluster for tests that start and end operators, one test at a time.
+pub fn exclusive() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(Cluster::start)
+}
+
+fn script() -> PathBuf {
+    repository("tests/cluster/cluster")
+}
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Runs the cluster tool. What it says about its progress goes to the terminal: a first build takes minutes.
+fn tool(args: &[&str], flags: &[&str]) -> String {
+    let output = Command::new(script()).args(args).args(flags).stderr(Stdio::inherit()).output().unwrap();
+    assert!(output.status.success(), "tests/cluster/cluster {args:?} failed: its messages are above");
+    String::from_utf8(output.stdout).unwrap()
+}

@@ -1,0 +1,76 @@
+//! What the tests stand on: clusters, operators, namespaces, and waiting.
+//!
+//! Most tests share a cluster on which one operator is at work, and have a namespace each. An operator leads a whole
+//! cluster, so those that start and end operators take turns on a second one.
+
+pub mod cluster;
+pub mod history;
+pub mod kind;
+pub mod manifests;
+mod minder;
+pub mod namespace;
+pub mod operator;
+pub mod waiting;
+
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
+
+use cluster::Cluster;
+use namespace::Namespace;
+use operator::Operator;
+
+/// A flag of the operator and its value.
+pub type Flag = (&'static str, &'static str);
+
+/// How the operators of the tests run: as by default, only in less time.
+const HURRIED: [Flag; 3] = [("--settle", "1s"), ("--report-after", "2s"), ("--log", "restamp=debug")];
+
+/// A namespace on the cluster where one operator is at work for all tests.
+pub async fn shared(word: &str) -> Namespace {
+    shared_operator().await;
+    Namespace::create(cluster::shared(), word).await
+}
+
+/// The operator that is at work there. It is never dropped: its minder kills it.
+pub async fn shared_operator() -> &'static Operator {
+    static OPERATOR: OnceCell<Operator> = OnceCell::const_new();
+    OPERATOR.get_or_init(async || Operator::start(cluster::shared(), &arguments(&[])).await).await
+}
+
+/// The cluster where a test starts and ends operators of its own.
+pub struct Turn {
+    _taken: MutexGuard<'static, ()>,
+    cluster: &'static Cluster,
+}
+
+/// Waits for this test's turn.
+pub async fn turn() -> Turn {
+    static TAKEN: Mutex<()> = Mutex::const_new(());
+    let taken = TAKEN.lock().await;
+    let cluster = cluster::exclusive();
+    // The one before may have killed its operator, whose lease would have to run out first.
+    cluster.kubectl(&["delete", "lease", "restamp-leader", "--namespace=restamp-system", "--ignore-not-found"]);
+    Turn { _taken: taken, cluster }
+}
+
+impl Turn {
+    pub fn cluster(&self) -> &'static Cluster {
+        self.cluster
+    }
+
+    pub async fn namespace(&self, word: &str) -> Namespace {
+        Namespace::create(self.cluster, word).await
+    }
+
+    /// Starts an operator in a hurry, and with these flags.
+    pub async fn operator(&self, flags: &[Flag]) -> Operator {
+        // A killed one's lease must run out soon.
+        let flags = [&[("--lease-duration", "3s")], flags].concat();
+        Operator::start(self.cluster, &arguments(&flags)).await
+    }
+}
+
+/// These flags, and where they say nothing, those of an operator in a hurry.
+fn arguments(flags: &[Flag]) -> Vec<&'static str> {
+    let unsaid = HURRIED.iter().filter(|(name, _)| flags.iter().all(|(said, _)| said != name));
+    unsaid.chain(flags).flat_map(|(name, value)| [*name, *value]).collect()
+}
