@@ -20,7 +20,7 @@ use crate::model::names::{ConfigId, ConfigKind, ConfigName, ResourceVersion, Uid
 use crate::model::observe::{News, Sight};
 use crate::model::pod::{Phase, Pod, PodRevision, RunningContainer, Started};
 use crate::model::record::Record;
-use crate::model::workload::{Progress, Revision, Strategy, Workload};
+use crate::model::workload::{Owned, Progress, Revision, Strategy, Workload};
 
 /// A pod's spec from JSON.
 pub(crate) fn pod(spec: serde_json::Value) -> PodSpec {
