@@ -41,10 +41,9 @@ enum Change<'a> {
 }
 
 fn changed_by<'a>(case: &Case<'a>, key: &KeyName) -> Change<'a> {
-    let entries = case.config.managed_fields.as_deref().unwrap_or_default();
-    let owners: Vec<_> = entries.iter().filter(|entry| entry.keys.contains(key)).collect();
+    let owners: Vec<_> = case.owners().iter().filter(|entry| entry.keys.contains(key)).collect();
     if owners.is_empty() {
-        let owners_known = entries.iter().any(|entry| !entry.keys.is_empty());
+        let owners_known = case.owners().iter().any(|entry| !entry.keys.is_empty());
         return if owners_known { Change::Nobody } else { Change::Unclear };
     }
     // The applier owns for ever what it sent in `stringData`, also when a hand has changed it since.
