@@ -4,7 +4,7 @@ use super::{Case, Finding, Writer};
 use crate::model::config::Config;
 use crate::model::fingerprint::Fingerprint;
 use crate::model::managed_fields::ManagerEntry;
-use crate::model::managers::overwrites_by_hand;
+use crate::model::managers::Standing;
 use crate::model::names::KeyName;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -52,7 +52,7 @@ fn changed_by<'a>(case: &Case<'a>, key: &KeyName) -> Change<'a> {
         .map(|owner| (case.managers.standing(owner), owner))
         .max_by_key(|(standing, owner)| (*standing, owner.time, &owner.manager));
     match lowest {
-        Some((standing, owner)) if overwrites_by_hand(owner, standing) => Change::Hand(owner),
+        Some((Standing::Hand, owner)) => Change::Hand(owner),
         _ => Change::Unclear,
     }
 }
@@ -70,7 +70,7 @@ mod tests {
 
     #[rstest]
     #[case::by_hand(changed().owned("kubectl-patch", Update, &["K"]), &["ValueDiffers K (kubectl-patch)"])]
-    #[case::by_replace(changed().owned("kubectl-replace", Update, &["A", "K"]), &["ValueDiffers K (kubectl-replace)"])]
+    #[case::by_a_webhook_at_replace(changed().owned("kubectl-replace", Update, &["A", "K"]), &[])]
     #[case::by_hand_after_server_side_apply(
         changed().owned("kubectl", Apply, &["A", "K"]).owned("kubectl-edit", Update, &["K"]),
         &["ValueDiffers K (kubectl-edit)"])]
