@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use jiff::SignedDuration;
 use tracing_subscriber::EnvFilter;
 
+use crate::api::published::Mode;
 use crate::model::decide::Policy;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
@@ -27,6 +28,9 @@ pub struct Args {
     /// How long the report on a config stays after its last finding went
     #[arg(long, default_value = "1h", value_name = "DURATION", value_parser = duration)]
     keep_resolved: SignedDuration,
+    /// Decide, log, count and record Events, but write no workload and no record
+    #[arg(long)]
+    dry_run: bool,
     /// How long a leader that is gone keeps its Lease, in seconds
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
     lease_seconds: u64,
@@ -55,6 +59,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         lease_seconds: args.lease_seconds,
         settings: Settings {
             policy: Policy { settle: args.settle },
+            mode: if args.dry_run { Mode::DryRun } else { Mode::Live },
             report_after: args.report_after,
             keep_resolved: args.keep_resolved,
         },

@@ -253,6 +253,12 @@ impl WorkloadBuilder {
         self
     }
 
+    /// Whose owner wants so many seconds between two rollouts.
+    pub(crate) fn min_interval(mut self, seconds: i64) -> Self {
+        self.workload.opt_in.min_interval = Some(jiff::SignedDuration::from_secs(seconds));
+        self
+    }
+
     /// Whose annotation says this.
     pub(crate) fn auto_reload(mut self, auto_reload: AutoReload) -> Self {
         self.workload.opt_in.auto_reload = Some(auto_reload);

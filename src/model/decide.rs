@@ -42,6 +42,8 @@ pub enum WaitReason {
     OthersRollout,
     /// Somebody took our stamp away: we try again after a while.
     StampGone,
+    /// The last rollout was not long enough ago.
+    MinInterval,
 }
 
 impl fmt::Display for WaitReason {
@@ -50,6 +52,7 @@ impl fmt::Display for WaitReason {
             Self::Settling => "waits until the configs are quiet",
             Self::OthersRollout => "waits for the rollout in progress, whose pods read the change as they start",
             Self::StampGone => "waits before it stamps again, since somebody removed the stamp",
+            Self::MinInterval => "waits until the last rollout is as long ago as restamp.dev/min-interval asks",
         })
     }
 }
@@ -154,7 +157,12 @@ pub fn decide(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Decision {
     if let Some(hold) = must_not_roll(record, sight) {
         return Decision::Hold(hold);
     }
-    let waits = [settling(record, sight, policy), stamp_gone(record, sight), others_rollout(record, sight)];
+    let waits = [
+        settling(record, sight, policy),
+        stamp_gone(record, sight),
+        others_rollout(record, sight),
+        min_interval(record, sight),
+    ];
     waits.into_iter().flatten().next().unwrap_or(Decision::Stamp)
 }
 
@@ -197,6 +205,13 @@ fn stamp_gone(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
     let stamp = record.stamp.as_ref().filter(|stamp| stamp.stripped > 0)?;
     let pause = if stamp.stripped == 1 { STRIPPED_PAUSE } else { STRIPPED_PAUSE * 6 };
     wait(stamp.time, pause, sight.now, WaitReason::StampGone)
+}
+
+/// Its owner wants more time between two rollouts. The last stamp's time is in the record, so that a restart of restamp
+/// does not shorten it.
+fn min_interval(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
+    let stamp = record.stamp.as_ref()?;
+    wait(stamp.time, sight.workload.opt_in.min_interval?, sight.now, WaitReason::MinInterval)
 }
 
 /// A rollout that is not ours is in progress, and all pods that it leaves will have been made after the change.

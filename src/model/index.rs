@@ -279,9 +279,21 @@ impl Index {
             self.workload_of_uid.insert(uid.clone(), id.clone());
         }
         self.link_consumers(&id, before.as_ref().map(|before| &before.workload), &workload, work);
+        if before.as_ref().is_some_and(|before| self.lost_its_opt_in(before, &workload)) {
+            work.news.push((id.clone(), News::OptInGone));
+        }
         let (record, other_instance) = before.map_or((None, None), |before| (before.record, before.other_instance));
         self.workloads.insert(id.clone(), Tracked { workload, record, other_instance });
         self.look(&id, now, work);
+    }
+
+    /// Whether an edit of the template took the opt-in along.
+    fn lost_its_opt_in(&self, before: &Tracked, now: &Workload) -> bool {
+        let says_nothing = now.opt_in.auto_reload.is_none() && now.opt_in.problems.is_empty();
+        before.record.is_some()
+            && now.generation != before.workload.generation
+            && says_nothing
+            && self.counting(now, None).is_off()
     }
 
     /// Keeps the reverse map: which workloads name a config.

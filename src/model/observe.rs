@@ -56,6 +56,9 @@ pub enum News {
     },
     /// The stamp is gone from the template while a change is open.
     StampGone,
+    /// The opt-in went together with an edit of the template, as by `kubectl rollout undo`, which puts back the
+    /// annotations of the earlier revision.
+    OptInGone,
 }
 
 impl Record {

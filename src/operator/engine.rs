@@ -16,6 +16,8 @@ use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{info, warn};
 
 use crate::api::auto_reload::InvalidAnnotation;
+use crate::api::published::Mode;
+use crate::model::cause::Cause;
 use crate::model::decide::Policy;
 use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
@@ -36,6 +38,8 @@ use crate::operator::write::Stamped;
 pub struct Settings {
     /// How patient reloading is.
     pub policy: Policy,
+    /// Whether stamps are written.
+    pub mode: Mode,
     /// How long a finding must be there before it is said.
     pub report_after: SignedDuration,
     /// How long a report on a config stays after its last finding went.
@@ -70,6 +74,8 @@ pub struct Engine {
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// The annotations that each workload was told about.
     pub(super) told: HashMap<WorkloadId, Vec<InvalidAnnotation>>,
+    /// In a dry run, what each workload was last told.
+    pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
     alarms: DelayQueue<Again>,
     alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
@@ -100,6 +106,7 @@ impl Engine {
             failures: HashMap::new(),
             held: BTreeMap::new(),
             told: HashMap::new(),
+            would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),
             alarm_of: HashMap::new(),

@@ -29,6 +29,8 @@ pub enum ReloadResult {
     Conflict,
     /// The API server refused, or did not answer.
     Failed,
+    /// It would have been put on, were this not a dry run.
+    DryRun,
 }
 
 impl ReloadResult {
@@ -37,6 +39,7 @@ impl ReloadResult {
             Self::Stamped => "stamped",
             Self::Conflict => "conflict",
             Self::Failed => "failed",
+            Self::DryRun => "dry-run",
         }
     }
 }

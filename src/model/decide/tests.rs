@@ -124,6 +124,15 @@ fn a_stamp_that_is_taken_away_is_put_on_again_twice(#[case] times: u8, #[case] n
 }
 
 #[rstest]
+#[case::too_early(69, Decision::Wait { until: at(70), reason: WaitReason::MinInterval })]
+#[case::in_time(70, Decision::Stamp)]
+fn two_rollouts_are_as_far_apart_as_their_owner_wants(#[case] now: i64, #[case] expected: Decision) {
+    let mut record = record(&w(), &[0]);
+    record.stamp = Some(LastStamp::found("s".to_owned(), at(10)));
+    assert_eq!(changed(w().min_interval(60)).second(now).decide(&record), expected);
+}
+
+#[rstest]
 #[case::deployment(w(), "rs-2", None)]
 #[case::stateful_set(stateful_set("w").env_from("ConfigMap/c").revision(Revision::Hash(Some("h2".to_owned()))), "w", Some("h2"))]
 #[case::daemon_set(daemon_set("w").env_from("ConfigMap/c").revision(Revision::TemplateGeneration(Some("2".to_owned()))), "w", Some("h2"))]
