@@ -64,7 +64,7 @@ impl Turn {
     /// Starts an operator in a hurry, and with these flags.
     pub async fn operator(&self, flags: &[Flag]) -> Operator {
         // A killed one's lease must run out soon.
-        let flags = [&[("--lease-duration", "3s")], flags].concat();
+        let flags = [&[("--lease-seconds", "3")], flags].concat();
         Operator::start(self.cluster, &arguments(&flags)).await
     }
 }
