@@ -8,8 +8,9 @@ use restamp::cli::{Cli, Failure};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let mut out = io::stdout().lock();
-    let done = cli.run(&mut out).and_then(|code| out.flush().map_err(Failure::Output).map(|()| code));
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let done =
+        cli.run(&mut out, &mut io::stderr()).and_then(|code| out.flush().map_err(Failure::Output).map(|()| code));
     match done {
         Ok(code) => code,
         // Whoever reads our output has seen enough: `restamp scan | head`.

@@ -1,7 +1,12 @@
 //! The command line: one file per subcommand.
 
 pub mod crd;
+mod input;
+mod inventory;
+mod live;
 pub mod run;
+pub mod scan;
+mod table;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -20,6 +25,7 @@ pub struct Cli {
 enum Command {
     Run(run::Args),
     Crd(crd::Args),
+    Scan(scan::Args),
 }
 
 /// Why a subcommand gave up. Its text names the object and says what to do.
@@ -31,14 +37,21 @@ pub enum Failure {
     /// The operator.
     #[error(transparent)]
     Run(#[from] run::Failure),
+    /// A file can't be scanned.
+    #[error(transparent)]
+    Input(#[from] input::InputError),
+    /// A cluster can't be scanned.
+    #[error(transparent)]
+    Live(#[from] live::LiveError),
 }
 
 impl Cli {
-    /// Runs the subcommand.
-    pub fn run(&self, out: &mut impl Write) -> Result<ExitCode, Failure> {
+    /// Runs the subcommand: its result goes to `out`, and what else there is to say to `log`.
+    pub fn run(&self, out: &mut impl Write, log: &mut impl Write) -> Result<ExitCode, Failure> {
         match &self.command {
             Command::Run(args) => Ok(run::run(args).map(|()| ExitCode::SUCCESS)?),
             Command::Crd(args) => crd::run(args, out).map(|()| ExitCode::SUCCESS),
+            Command::Scan(args) => scan::run(args, out, log),
         }
     }
 }

@@ -2,13 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodSpec;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
 
-use crate::model::config::{Config, Field, LiveValue};
+use crate::api::auto_reload::AutoReload;
+use crate::model::config::{Config, Configs, Field, LiveValue};
+use crate::model::consumed::Consumed;
+use crate::model::consumption::Consumption;
+use crate::model::decide::{self, Decision, Policy};
+use crate::model::digest::{HashKey, Keyring};
 use crate::model::fingerprint::Fingerprint;
 use crate::model::last_applied::LastApplied;
 use crate::model::managed_fields::{ManagerEntry, Operation};
-use crate::model::names::{ConfigId, ConfigKind, ResourceVersion};
+use crate::model::names::{ConfigId, ConfigKind, ConfigName, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::observe::{News, Sight};
+use crate::model::pod::{Phase, Pod, PodRevision, RunningContainer, Started};
+use crate::model::record::Record;
+use crate::model::workload::{Owned, Progress, Revision, Strategy, Workload};
 
 /// A pod's spec from JSON.
 pub(crate) fn pod(spec: serde_json::Value) -> PodSpec {
@@ -109,5 +121,409 @@ impl ConfigBuilder {
     /// The config.
     pub(crate) fn build(self) -> Config {
         self.0
+    }
+}
+
+/// A time: seconds since a moment at which nothing had happened yet.
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + second).unwrap()
+}
+
+/// A config by its `Kind/name`.
+pub(crate) fn named(config: &str) -> ConfigName {
+    config.to_owned().try_into().unwrap()
+}
+
+/// A hash key of this id.
+pub(crate) fn hash_key(id: &str) -> HashKey {
+    let mut secret = Zeroizing::new([7; 32]);
+    for (to, from) in secret.iter_mut().zip(id.bytes()) {
+        *to = from;
+    }
+    HashKey::new(id, secret)
+}
+
+/// A keyring with one key.
+pub(crate) fn keyring() -> Keyring {
+    Keyring::new(hash_key("k1"), Vec::new())
+}
+
+/// Settle 5 s.
+pub(crate) fn policy() -> Policy {
+    Policy { settle: SignedDuration::from_secs(5) }
+}
+
+/// An opted-in Deployment in namespace `ns`, with a container `app`, whose rollout is complete with one pod.
+pub(crate) fn deployment(name: &str) -> WorkloadBuilder {
+    WorkloadBuilder::new(WorkloadKind::Deployment, name, Revision::OfReplicaSet(Some("1".to_owned())))
+}
+
+/// The same for a StatefulSet.
+pub(crate) fn stateful_set(name: &str) -> WorkloadBuilder {
+    WorkloadBuilder::new(WorkloadKind::StatefulSet, name, Revision::Hash(Some("hash-1".to_owned())))
+}
+
+/// The same for a DaemonSet.
+pub(crate) fn daemon_set(name: &str) -> WorkloadBuilder {
+    WorkloadBuilder::new(WorkloadKind::DaemonSet, name, Revision::TemplateGeneration(Some("1".to_owned())))
+}
+
+/// Makes a workload.
+#[derive(Clone)]
+pub(crate) struct WorkloadBuilder {
+    workload: Workload,
+    init: Vec<Value>,
+    containers: Vec<Value>,
+    volumes: Vec<Value>,
+    optional: bool,
+}
+
+impl WorkloadBuilder {
+    fn new(kind: WorkloadKind, name: &str, revision: Revision) -> Self {
+        let workload = Workload {
+            id: WorkloadId { kind, namespace: "ns".into(), name: name.into() },
+            uid: Some(uid_of(name)),
+            version: Some(ResourceVersion(1)),
+            born: None,
+            generation: 1,
+            deleting: false,
+            controller: None,
+            auto_reload: Ok(AutoReload::Everything),
+            consumption: Consumption::default(),
+            stamp: None,
+            strategy: Strategy::Rolling,
+            progress: Progress::Complete { pods: 1 },
+            revision,
+        };
+        let containers = vec![json!({"name": "app", "env": [], "envFrom": [], "volumeMounts": []})];
+        Self { workload, init: Vec::new(), containers, volumes: Vec::new(), optional: false }
+    }
+
+    /// With one more container, which consumes what is named from here on.
+    pub(crate) fn container(mut self, name: &str) -> Self {
+        self.containers.push(json!({"name": name, "env": [], "envFrom": [], "volumeMounts": []}));
+        self
+    }
+
+    /// With an init container that takes all keys of a config into its environment.
+    pub(crate) fn init_env_from(mut self, name: &str, config: &str) -> Self {
+        let source = self.source(config);
+        self.init.push(json!({"name": name, "envFrom": [source]}));
+        self
+    }
+
+    /// What is named from here on is optional.
+    pub(crate) fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    /// All keys of a config, in the environment.
+    pub(crate) fn env_from(mut self, config: &str) -> Self {
+        let source = self.source(config);
+        self.push("envFrom", source);
+        self
+    }
+
+    /// One key of a config, in the environment.
+    pub(crate) fn env(mut self, config: &str, key: &str) -> Self {
+        let ConfigName { kind, name } = named(config);
+        let field = match kind {
+            ConfigKind::ConfigMap => "configMapKeyRef",
+            ConfigKind::Secret => "secretKeyRef",
+        };
+        let reference = json!({(field): {"name": name, "key": key, "optional": self.optional}});
+        self.push("env", json!({"name": key, "valueFrom": reference}));
+        self
+    }
+
+    /// A whole config, as files.
+    pub(crate) fn volume(mut self, config: &str) -> Self {
+        let ConfigName { kind, name } = named(config);
+        let volume = format!("v{}", self.volumes.len());
+        let source = match kind {
+            ConfigKind::ConfigMap => json!({"configMap": {"name": name, "optional": self.optional}}),
+            ConfigKind::Secret => json!({"secret": {"secretName": name, "optional": self.optional}}),
+        };
+        self.push("volumeMounts", json!({"name": volume, "mountPath": format!("/{volume}")}));
+        let mut declared = json!({"name": volume});
+        declared.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+        self.volumes.push(declared);
+        self
+    }
+
+    /// Whose annotation says this.
+    pub(crate) fn auto_reload(mut self, auto_reload: AutoReload) -> Self {
+        self.workload.auto_reload = Ok(auto_reload);
+        self
+    }
+
+    /// Made again: another uid.
+    pub(crate) fn uid(mut self, uid: &str) -> Self {
+        self.workload.uid = Some(uid.into());
+        self
+    }
+
+    /// At this resourceVersion.
+    pub(crate) fn at_version(mut self, version: u64) -> Self {
+        self.workload.version = Some(ResourceVersion(version));
+        self
+    }
+
+    /// Made before our eyes at this version.
+    pub(crate) fn born(mut self, version: u64) -> Self {
+        self.workload.born = Some(ResourceVersion(version));
+        self
+    }
+
+    /// At this generation.
+    pub(crate) fn generation(mut self, generation: i64) -> Self {
+        self.workload.generation = generation;
+        self
+    }
+
+    /// With this stamp.
+    pub(crate) fn stamp(mut self, text: &str) -> Self {
+        self.workload.stamp = Some(text.to_owned());
+        self
+    }
+
+    /// On its way out.
+    pub(crate) fn deleting(mut self) -> Self {
+        self.workload.deleting = true;
+        self
+    }
+
+    /// Paused, `OnDelete`, or with a `partition`.
+    pub(crate) fn by_hand(mut self) -> Self {
+        self.workload.strategy = Strategy::ByHand;
+        self
+    }
+
+    /// With a rollout like this.
+    pub(crate) fn progress(mut self, progress: Progress) -> Self {
+        self.workload.progress = progress;
+        self
+    }
+
+    /// Whose controller works towards this revision.
+    pub(crate) fn revision(mut self, revision: Revision) -> Self {
+        self.workload.revision = revision;
+        self
+    }
+
+    /// The workload.
+    pub(crate) fn build(mut self) -> Workload {
+        let spec = json!({"initContainers": self.init, "containers": self.containers, "volumes": self.volumes});
+        self.workload.consumption = Consumption::of(&self.workload.id.namespace, &pod(spec));
+        self.workload
+    }
+
+    fn source(&self, config: &str) -> Value {
+        let ConfigName { kind, name } = named(config);
+        let field = match kind {
+            ConfigKind::ConfigMap => "configMapRef",
+            ConfigKind::Secret => "secretRef",
+        };
+        json!({(field): {"name": name, "optional": self.optional}})
+    }
+
+    fn push(&mut self, field: &str, value: Value) {
+        self.containers.last_mut().unwrap()[field].as_array_mut().unwrap().push(value);
+    }
+}
+
+fn uid_of(name: &str) -> Uid {
+    format!("uid-of-{name}").into()
+}
+
+/// A pod of the ReplicaSet `rs-1`, made long ago, of which nothing is shown yet.
+pub(crate) fn pod_of(owner: &str, name: &str) -> PodBuilder {
+    PodBuilder(Pod {
+        uid: uid_of(name),
+        namespace: "ns".into(),
+        owner: uid_of(owner),
+        created: Some(at(-3600)),
+        version: Some(ResourceVersion(1)),
+        born: None,
+        stamp: None,
+        revision: PodRevision::default(),
+        phase: Phase::Active,
+        containers: Vec::new(),
+    })
+}
+
+/// A pod of the ReplicaSet `rs-1` whose container `app` runs since this second.
+pub(crate) fn running_since(second: i64) -> PodBuilder {
+    pod_of("rs-1", "p").started("app", second)
+}
+
+/// Makes a pod.
+#[derive(Clone)]
+pub(crate) struct PodBuilder(Pod);
+
+impl PodBuilder {
+    /// Another one.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.0.uid = uid_of(name);
+        self
+    }
+
+    /// Of this controller.
+    pub(crate) fn owner(mut self, owner: &str) -> Self {
+        self.0.owner = uid_of(owner);
+        self
+    }
+
+    /// Made at this second, seen at this version.
+    pub(crate) fn made(mut self, second: i64, version: u64) -> Self {
+        self.0.created = Some(at(second));
+        self.0.born = Some(ResourceVersion(version));
+        self
+    }
+
+    /// At this resourceVersion.
+    pub(crate) fn at_version(mut self, version: u64) -> Self {
+        self.0.version = Some(ResourceVersion(version));
+        self
+    }
+
+    /// With a container that runs since this second.
+    pub(crate) fn started(self, container: &str, second: i64) -> Self {
+        self.shows(container, Started::At(at(second)))
+    }
+
+    /// With a container that waits.
+    pub(crate) fn waits(self, container: &str) -> Self {
+        self.shows(container, Started::NotYet)
+    }
+
+    /// With this container.
+    pub(crate) fn shows(mut self, container: &str, started: Started) -> Self {
+        self.0.containers.retain(|shown| shown.name.as_str() != container);
+        self.0.containers.push(RunningContainer { name: container.into(), started });
+        self
+    }
+
+    /// Made from a template with this stamp.
+    pub(crate) fn stamp(mut self, text: &str) -> Self {
+        self.0.stamp = Some(text.to_owned());
+        self
+    }
+
+    /// Of the revision with this hash.
+    pub(crate) fn hash(mut self, hash: &str) -> Self {
+        self.0.revision.hash = Some(hash.to_owned());
+        self
+    }
+
+    /// Made for this generation of a DaemonSet's template.
+    pub(crate) fn template_generation(mut self, generation: &str) -> Self {
+        self.0.revision.template_generation = Some(generation.to_owned());
+        self
+    }
+
+    /// Terminating or finished.
+    pub(crate) fn over(mut self) -> Self {
+        self.0.phase = Phase::Over;
+        self
+    }
+
+    /// The pod.
+    pub(crate) fn build(self) -> Pod {
+        self.0
+    }
+}
+
+/// All that there is to see of this workload, at the second 0, with its configs and pods to be named.
+pub(crate) fn scene(workload: WorkloadBuilder) -> Scene {
+    Scene {
+        workload: workload.build(),
+        configs: Vec::new(),
+        pods: Vec::new(),
+        replica_set: Some(uid_of("rs-1")),
+        now: at(0),
+        keyring: keyring(),
+    }
+}
+
+/// What there is to see at one moment.
+pub(crate) struct Scene {
+    workload: Workload,
+    configs: Vec<Config>,
+    pods: Vec<Pod>,
+    replica_set: Option<Uid>,
+    now: Timestamp,
+    keyring: Keyring,
+}
+
+impl Scene {
+    /// With this config.
+    pub(crate) fn config(mut self, config: ConfigBuilder) -> Self {
+        self.configs.push(config.build());
+        self
+    }
+
+    /// With this pod.
+    pub(crate) fn pod(mut self, pod: PodBuilder) -> Self {
+        self.pods.push(pod.build());
+        self
+    }
+
+    /// Where the controller works towards this ReplicaSet.
+    pub(crate) fn replica_set(mut self, name: &str) -> Self {
+        self.replica_set = Some(uid_of(name));
+        self
+    }
+
+    /// At this second.
+    pub(crate) fn second(mut self, second: i64) -> Self {
+        self.now = at(second);
+        self
+    }
+
+    /// With these keys of the installation.
+    pub(crate) fn keyring(mut self, keyring: Keyring) -> Self {
+        self.keyring = keyring;
+        self
+    }
+
+    /// First sight.
+    pub(crate) fn adopt(&self) -> Record {
+        self.see(|sight| Record::adopt(sight, &self.keyring))
+    }
+
+    /// Another look.
+    pub(crate) fn observe(&self, record: &mut Record) -> Vec<News> {
+        self.see(|sight| record.observe(sight, &self.keyring))
+    }
+
+    /// What is due.
+    pub(crate) fn decide(&self, record: &Record) -> Decision {
+        self.see(|sight| decide::decide(record, sight, &policy()))
+    }
+
+    /// The text of the stamp for this state.
+    pub(crate) fn stamp(&self) -> String {
+        let digest = self.see(|sight| sight.consumed.digest(sight.uid, self.keyring.current()));
+        crate::model::stamp::Stamp { digest, generation: self.workload.generation }.to_string()
+    }
+
+    /// Looks.
+    pub(crate) fn see<R>(&self, look: impl FnOnce(&Sight<'_>) -> R) -> R {
+        let configs: Configs = self.configs.iter().cloned().collect();
+        let auto_reload = self.workload.auto_reload.clone().unwrap();
+        let consumed = Consumed::of(&self.workload.consumption, auto_reload, &configs);
+        let pods: Vec<&Pod> = self.pods.iter().collect();
+        look(&Sight {
+            workload: &self.workload,
+            uid: self.workload.uid.as_ref().unwrap(),
+            auto_reload,
+            consumed: &consumed,
+            configs: &configs,
+            pods: &pods,
+            replica_set: self.replica_set.as_ref(),
+            now: self.now,
+        })
     }
 }

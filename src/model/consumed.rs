@@ -75,6 +75,14 @@ impl Consumed {
 }
 
 impl ConsumedConfig {
+    /// The version of its last write. A pod that is younger has read it as it is now.
+    pub fn version(&self) -> Option<ResourceVersion> {
+        match self.presence {
+            Presence::Absent => None,
+            Presence::Present(version) => version,
+        }
+    }
+
     /// The digest of its consumed keys; `None` while it does not exist.
     pub fn digest(&self, id: &ConfigId, key: &HashKey) -> Option<Digest> {
         match self.presence {

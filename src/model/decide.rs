@@ -167,7 +167,7 @@ fn carries_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
 /// There are no pods, and whichever come are made from the stamped template.
 fn is_empty_behind_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
     carries_the_stamp(record, sight)
-        && sight.pods.is_empty()
+        && delivered::active(sight).next().is_none()
         && sight.workload.progress == Progress::Complete { pods: 0 }
 }
 
@@ -178,23 +178,25 @@ fn must_not_roll(record: &Record, sight: &Sight<'_>) -> Option<Hold> {
     record.stamp.as_ref().filter(|stamp| stamp.stripped > STRIPPED_AT_MOST).map(|_| Hold::StampStripped)
 }
 
-fn wait(until: Timestamp, now: Timestamp, reason: WaitReason) -> Option<Decision> {
-    (now < until).then_some(Decision::Wait { until, reason })
+/// Waits for so long since then. A clock that was set back since then would make that any time: it ends the wait.
+fn wait(since: Timestamp, pause: SignedDuration, now: Timestamp, reason: WaitReason) -> Option<Decision> {
+    let until = delivered::later(since, pause);
+    (since <= now && now < until).then_some(Decision::Wait { until, reason })
 }
 
 /// The configs have not been quiet for long enough.
 fn settling(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Option<Decision> {
-    let last = record.open_entries().map(|(_, change)| change.last_seen).max()?;
-    let first = record.open_entries().map(|(_, change)| change.first_seen).min()?;
-    let until = (last + policy.settle).min(first + SETTLE_AT_MOST.max(policy.settle));
-    wait(until, sight.now, WaitReason::Settling)
+    let last = record.unanswered().map(|change| change.last_seen).max()?;
+    let first = record.unanswered().map(|change| change.first_seen).min()?;
+    let at_most = SETTLE_AT_MOST.max(policy.settle) - last.duration_since(first);
+    wait(last, policy.settle.min(at_most), sight.now, WaitReason::Settling)
 }
 
 /// Somebody took the stamp away a while ago, and not too often.
 fn stamp_gone(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
     let stamp = record.stamp.as_ref().filter(|stamp| stamp.stripped > 0)?;
     let pause = if stamp.stripped == 1 { STRIPPED_PAUSE } else { STRIPPED_PAUSE * 6 };
-    wait(stamp.time + pause, sight.now, WaitReason::StampGone)
+    wait(stamp.time, pause, sight.now, WaitReason::StampGone)
 }
 
 /// A rollout that is not ours is in progress, and all pods that it leaves will have been made after the change.
@@ -207,8 +209,8 @@ fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
     if delivered::unproven(record, sight).any(is_current) {
         return None;
     }
-    let first = record.open_entries().map(|(_, change)| change.first_seen).min()?;
-    wait(first + OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)
+    let first = record.unanswered().map(|change| change.first_seen).min()?;
+    wait(first, OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)
 }
 
 /// Tells the pods of the revision that the controller works towards; `None` if they can't be told.
@@ -229,3 +231,6 @@ fn current_revision<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use
         None => hash.is_some() && pod.revision.hash.as_deref() == hash,
     })
 }
+
+#[cfg(test)]
+mod tests;

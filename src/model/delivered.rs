@@ -18,6 +18,11 @@ pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 /// that is shown as waiting may already have read the old value.
 const STATUS_DELAY: SignedDuration = SignedDuration::from_secs(5);
 
+/// A time so much later. What a report holds may be any time, so that this must not overflow.
+pub(super) fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
+    time.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
 /// Whether every open change of the record is delivered.
 pub fn is_delivered(record: &Record, sight: &Sight<'_>) -> bool {
     let mut active = active(sight).peekable();
@@ -29,7 +34,8 @@ pub fn unproven<'a>(record: &'a Record, sight: &'a Sight<'a>) -> impl Iterator<I
     active(sight).filter(|pod| !has_read_all(pod, record, sight))
 }
 
-fn active<'a>(sight: &Sight<'a>) -> impl Iterator<Item = &'a Pod> {
+/// The pods that count.
+pub(super) fn active<'a>(sight: &Sight<'a>) -> impl Iterator<Item = &'a Pod> {
     sight.pods.iter().copied().filter(|pod| pod.phase == Phase::Active)
 }
 
@@ -47,12 +53,13 @@ fn was_made_from_the_stamp(pod: &Pod, change: &Change, record: &Record) -> bool 
     change.answer == Answer::Stamped && stamp.is_some() && pod.stamp.as_deref() == stamp
 }
 
-/// Both seen as they happened, and in this order. Creation is to the second, so the change's second counts as after.
+/// Nothing in it had started when the change was written. The time of creation only has to agree: the versions of two
+/// kinds are not in one order where each has an etcd of its own.
 fn was_made_after(pod: &Pod, change: &Change) -> bool {
     let (Some(born), Some(version), Some(created)) = (pod.born, change.version, pod.created) else {
         return false;
     };
-    born > version && created.as_second() >= change.last_seen.as_second()
+    born > version && later(created, CLOCK_SKEW) >= change.last_seen
 }
 
 fn its_containers_started_after(pod: &Pod, entry: &Entry, change: &Change, sight: &Sight<'_>) -> bool {
@@ -60,10 +67,10 @@ fn its_containers_started_after(pod: &Pod, entry: &Entry, change: &Change, sight
     let config = entry.config.within(&sight.workload.id.namespace);
     let readers = consumption.readers(&config, sight.auto_reload);
     let shown = readers.iter().all(|reader| pod.containers.iter().any(|container| container.name == **reader));
-    let waiting_counts = sight.now >= change.last_seen + STATUS_DELAY;
+    let waiting_counts = sight.now >= later(change.last_seen, STATUS_DELAY);
     let read_after = |started| match started {
         Started::NotYet => waiting_counts,
-        Started::At(started) => started >= change.last_seen + CLOCK_SKEW,
+        Started::At(started) => started >= later(change.last_seen, CLOCK_SKEW),
         Started::Unknown => false,
     };
     let mut reading = pod.containers.iter().filter(|container| may_read(consumption, &config, container, sight));
@@ -83,5 +90,8 @@ fn may_read(
 
 /// The moment from which on a waiting container proves something, for looking again.
 pub fn waiting_counts_from(record: &Record) -> Option<Timestamp> {
-    record.open_entries().map(|(_, change)| change.last_seen + STATUS_DELAY).max()
+    record.open_entries().map(|(_, change)| later(change.last_seen, STATUS_DELAY)).max()
 }
+
+#[cfg(test)]
+mod tests;

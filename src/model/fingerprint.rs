@@ -72,49 +72,39 @@ pub struct Value<E> {
     encoding: std::marker::PhantomData<E>,
 }
 
+/// A value is no text at all.
+pub(crate) const NO_TEXT: &str = "a value is not text";
+/// A value is not encoded as its field has it.
+pub(crate) const NOT_BASE64: &str = "a value is not in base64";
+
 impl<'de, E: Encoding> Deserialize<'de> for Value<E> {
+    /// Asks for text, so that YAML gives the digits of a plain `1e3` as they stand.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor(std::marker::PhantomData))
+        let read = deserializer.deserialize_str(ValueVisitor::<E>(std::marker::PhantomData));
+        // The deserializer's own messages quote the value.
+        let fingerprint = read.map_err(|_| de::Error::custom(NO_TEXT))?;
+        let fingerprint = fingerprint.ok_or_else(|| de::Error::custom(NOT_BASE64))?;
+        Ok(Self { fingerprint, encoding: std::marker::PhantomData })
     }
 }
 
 struct ValueVisitor<E>(std::marker::PhantomData<E>);
 
 impl<E: Encoding> Visitor<'_> for ValueVisitor<E> {
-    type Value = Value<E>;
+    type Value = Option<Fingerprint>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value as the API writes it")
     }
 
     fn visit_str<F: de::Error>(self, text: &str) -> Result<Self::Value, F> {
-        let fingerprint = E::fingerprint(text).ok_or_else(|| F::custom("a value is not in base64"))?;
-        Ok(Value { fingerprint, encoding: std::marker::PhantomData })
+        Ok(E::fingerprint(text))
     }
 
     fn visit_string<F: de::Error>(self, text: String) -> Result<Self::Value, F> {
         self.visit_str(&Zeroizing::new(text))
     }
-
-    // The default messages of these quote the value.
-    fn visit_bool<F: de::Error>(self, _: bool) -> Result<Self::Value, F> {
-        Err(F::custom(NO_TEXT))
-    }
-
-    fn visit_i64<F: de::Error>(self, _: i64) -> Result<Self::Value, F> {
-        Err(F::custom(NO_TEXT))
-    }
-
-    fn visit_u64<F: de::Error>(self, _: u64) -> Result<Self::Value, F> {
-        Err(F::custom(NO_TEXT))
-    }
-
-    fn visit_f64<F: de::Error>(self, _: f64) -> Result<Self::Value, F> {
-        Err(F::custom(NO_TEXT))
-    }
 }
-
-const NO_TEXT: &str = "a value is not text";
 
 #[cfg(test)]
 mod tests {

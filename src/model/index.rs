@@ -191,7 +191,7 @@ impl Index {
         if self.synced.insert(kind) {
             let adoptable: Vec<WorkloadId> = self.workloads.keys().cloned().collect();
             for id in adoptable {
-                self.look(&id, None, now, work);
+                self.look(&id, now, work);
             }
             work.configs.extend(self.configs.iter().map(|config| config.id.clone()));
         }
@@ -226,11 +226,11 @@ impl Index {
                 self.replica_sets.insert(replica_set.uid.clone(), replica_set);
                 work.workloads.extend(self.workload_of_uid.get(&deployment).cloned());
             }
-            Object::Pod(pod) => self.insert_pod(pod, seen, work),
+            Object::Pod(pod) => self.insert_pod(pod, work),
             Object::Report(stored) => {
                 let id = stored.workload.clone();
                 self.stored.insert(id.clone(), stored);
-                self.look(&id, None, now, work);
+                self.look(&id, now, work);
             }
         }
     }
@@ -243,14 +243,14 @@ impl Index {
         }
         config.born = before.map_or(seen, |before| before.born);
         self.configs.insert(config);
-        self.look_at_consumers(&id, seen, now, work);
+        self.look_at_consumers(&id, now, work);
         work.configs.insert(id);
     }
 
-    fn look_at_consumers(&mut self, id: &ConfigId, seen: Option<ResourceVersion>, now: Timestamp, work: &mut Work) {
+    fn look_at_consumers(&mut self, id: &ConfigId, now: Timestamp, work: &mut Work) {
         let consumers = self.consumers.get(id).cloned().unwrap_or_default();
         for workload in consumers {
-            self.look(&workload, seen, now, work);
+            self.look(&workload, now, work);
         }
     }
 
@@ -280,7 +280,7 @@ impl Index {
         self.link_consumers(&id, before.as_ref().map(|before| &before.workload), &workload, work);
         let (record, other_instance) = before.map_or((None, None), |before| (before.record, before.other_instance));
         self.workloads.insert(id.clone(), Tracked { workload, record, other_instance });
-        self.look(&id, seen, now, work);
+        self.look(&id, now, work);
     }
 
     /// Keeps the reverse map: which workloads name a config.
@@ -317,8 +317,8 @@ impl Index {
         }
     }
 
-    fn insert_pod(&mut self, mut pod: Pod, seen: Option<ResourceVersion>, work: &mut Work) {
-        pod.born = self.pods.get(&pod.uid).map_or(seen, |before| before.born);
+    fn insert_pod(&mut self, mut pod: Pod, work: &mut Work) {
+        pod.born = pod.born.max(self.pods.get(&pod.uid).and_then(|before| before.born));
         self.pods_of.entry(pod.owner.clone()).or_default().insert(pod.uid.clone());
         work.workloads.extend(self.workload_of_pod(&pod).cloned());
         self.pods.insert(pod.uid.clone(), pod);
@@ -333,7 +333,7 @@ impl Index {
         match identity {
             Identity::Config(id) => {
                 self.configs.remove(id);
-                self.look_at_consumers(id, None, now, work);
+                self.look_at_consumers(id, now, work);
                 work.configs.insert(id.clone());
             }
             Identity::Workload(id) if kind == Watched::Report => {
@@ -359,7 +359,7 @@ impl Index {
     }
 
     /// Looks at one workload: adopts it, or compares its record with what there is.
-    fn look(&mut self, id: &WorkloadId, woken_by: Option<ResourceVersion>, now: Timestamp, work: &mut Work) {
+    fn look(&mut self, id: &WorkloadId, now: Timestamp, work: &mut Work) {
         let Some(mut tracked) = self.workloads.remove(id) else { return };
         work.workloads.insert(id.clone());
         if tracked.record.is_none() {
@@ -375,7 +375,7 @@ impl Index {
         if rolls && tracked.other_instance.is_none() {
             tracked.record = match self.unsynced(&tracked.workload) {
                 Some(_) => before,
-                None => self.with_sight(&tracked.workload, auto_reload, woken_by, now, |sight| match before {
+                None => self.with_sight(&tracked.workload, auto_reload, now, |sight| match before {
                     None => Some(Record::adopt(sight, &self.keyring)),
                     Some(mut record) => {
                         let news = record.observe(sight, &self.keyring);
@@ -415,7 +415,6 @@ impl Index {
         &self,
         workload: &Workload,
         auto_reload: AutoReload,
-        woken_by: Option<ResourceVersion>,
         now: Timestamp,
         look: impl FnOnce(&Sight<'_>) -> Option<R>,
     ) -> Option<R> {
@@ -429,7 +428,6 @@ impl Index {
             configs: &self.configs,
             pods: &self.pods_of_workload(uid),
             replica_set: self.current_replica_set(workload),
-            woken_by,
             now,
         })
     }
@@ -457,7 +455,7 @@ impl Index {
         if let Some(kind) = self.unsynced(&tracked.workload) {
             return Some(Decision::Hold(Hold::NotSynced { kind: kind.as_str() }));
         }
-        self.with_sight(&tracked.workload, record.auto_reload, None, now, |sight| {
+        self.with_sight(&tracked.workload, record.auto_reload, now, |sight| {
             Some(decide::decide(record, sight, &self.policy))
         })
     }
@@ -474,7 +472,7 @@ impl Index {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
         let workload = &tracked.workload;
-        let digest = self.with_sight(workload, record.auto_reload, None, now, |sight| {
+        let digest = self.with_sight(workload, record.auto_reload, now, |sight| {
             Some(sight.consumed.digest(sight.uid, self.keyring.current()))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };
@@ -551,3 +549,6 @@ fn remove_from(map: &mut HashMap<Uid, BTreeSet<Uid>>, owner: &Uid, member: &Uid)
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

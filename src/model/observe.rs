@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::api::auto_reload::AutoReload;
 use crate::model::config::Configs;
 use crate::model::consumed::{Consumed, ConsumedConfig, Presence};
-use crate::model::delivered::CLOCK_SKEW;
+use crate::model::delivered::{CLOCK_SKEW, later};
 use crate::model::digest::{HashKey, Keyring};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion, Uid};
 use crate::model::pod::{Phase, Pod, Started};
@@ -35,8 +35,6 @@ pub struct Sight<'a> {
     pub pods: &'a [&'a Pod],
     /// The ReplicaSet that its controller works towards, for a Deployment.
     pub replica_set: Option<&'a Uid>,
-    /// The version of the event that made us look, if it was seen on a watch as it happened.
-    pub woken_by: Option<ResourceVersion>,
     /// The time.
     pub now: Timestamp,
 }
@@ -92,7 +90,7 @@ impl Record {
                     let mut entry = Entry::new(id, config, keyring.current(), sight.now);
                     // An edit of the template made the workload consume it.
                     if entry.digest.is_some() && scope == Scope::Same {
-                        news.push(open(&mut entry, sight, BTreeSet::new()));
+                        news.push(open(&mut entry, config, sight, BTreeSet::new()));
                     }
                     self.insert(entry);
                 }
@@ -134,7 +132,10 @@ impl Record {
                 Some(change) if fits => change.answer = Answer::Stamped,
                 Some(change) => change.answer = Answer::None,
                 None if fits => {}
-                None => entry.open(sight.now, None, BTreeSet::new()),
+                None => {
+                    let config = sight.consumed.get(&entry.config.within(&sight.workload.id.namespace));
+                    entry.open(sight.now, config.and_then(ConsumedConfig::version), BTreeSet::new());
+                }
             }
         }
     }
@@ -185,9 +186,9 @@ impl Entry {
         };
         self.update(id, config, keyring.current());
         match (changed, back_since) {
-            (Changed::Keys(keys), _) => Some(open(self, sight, keys)),
+            (Changed::Keys(keys), _) => Some(open(self, config, sight, keys)),
             (Changed::Nothing, Some(since)) if config.optional && started_since(sight, id, since) => {
-                Some(open(self, sight, BTreeSet::new()))
+                Some(open(self, config, sight, BTreeSet::new()))
             }
             (Changed::Nothing, _) => None,
         }
@@ -196,7 +197,7 @@ impl Entry {
     /// A config that was never there before appears. Where it is required the pods waited for it.
     fn appear(&mut self, id: &ConfigId, config: &ConsumedConfig, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
         *self = Self::new(id, config, keyring.current(), sight.now);
-        config.optional.then(|| open(self, sight, config.keys.keys().cloned().collect()))
+        config.optional.then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
     }
 
     /// Which consumed keys differ from the record. One that is still live and no longer consumed is no change.
@@ -239,14 +240,14 @@ enum Changed {
     Keys(BTreeSet<KeyName>),
 }
 
-fn open(entry: &mut Entry, sight: &Sight<'_>, keys: BTreeSet<KeyName>) -> News {
-    entry.open(sight.now, sight.woken_by, keys.clone());
+fn open(entry: &mut Entry, config: &ConsumedConfig, sight: &Sight<'_>, keys: BTreeSet<KeyName>) -> News {
+    entry.open(sight.now, config.version(), keys.clone());
     News::Changed { config: entry.config.clone(), keys }
 }
 
 /// The config's version, if it was written after the workload was made and pods may have started before that.
 fn newer_than_the_workload(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedConfig) -> Option<ResourceVersion> {
-    let Presence::Present(Some(version)) = config.presence else { return None };
+    let version = config.version()?;
     if version <= sight.workload.born? {
         return None;
     }
@@ -261,7 +262,10 @@ fn started_since(sight: &Sight<'_>, config: &ConfigId, since: Timestamp) -> bool
     let mut containers = active.flat_map(|pod| &pod.containers).filter(|container| readers.contains(&container.name));
     containers.any(|container| match container.started {
         Started::NotYet => false,
-        Started::At(started) => started + CLOCK_SKEW >= since,
+        Started::At(started) => later(started, CLOCK_SKEW) >= since,
         Started::Unknown => true,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,7 +33,7 @@ pub struct Pod {
     pub created: Option<Timestamp>,
     /// The version that this was read from.
     pub version: Option<ResourceVersion>,
-    /// The version at which it was made, where that was seen on the watch as it happened.
+    /// The latest version at which it was seen without a node: until then nothing in it had started.
     pub born: Option<ResourceVersion>,
     /// The stamp of the template that it was made from.
     pub stamp: Option<String>,
@@ -99,13 +99,15 @@ impl PodObject {
         let label = |name: &str| self.metadata.labels.as_ref()?.get(name).cloned();
         let init = status.init_container_statuses.iter().flatten().map(read_init);
         let lasting = status.container_statuses.iter().flatten().map(read_lasting);
+        let version = self.metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
+        let has_node = self.spec.is_some_and(|spec| spec.node_name.is_some());
         Some(Pod {
             uid: self.metadata.uid.clone()?.into(),
             namespace: self.metadata.namespace.clone()?.into(),
             owner: owner.uid.as_str().into(),
             created: self.metadata.creation_timestamp.as_ref().map(|time| time.0),
-            version: self.metadata.resource_version.as_deref().and_then(|version| version.parse().ok()),
-            born: None,
+            version,
+            born: version.filter(|_| !has_node),
             stamp: self.metadata.annotations.as_ref().and_then(|all| all.get(CONFIG_HASH).cloned()),
             revision: PodRevision {
                 hash: label("controller-revision-hash"),
@@ -143,6 +145,7 @@ fn container(status: &ContainerStatus, started: Started) -> RunningContainer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rstest::rstest;
     use serde_json::{Value, json};
 
     fn read(pod: Value) -> Option<Pod> {
@@ -175,6 +178,16 @@ mod tests {
         let containers = containers.map(|(name, started)| RunningContainer { name: name.into(), started });
         assert_eq!(pod.containers, containers);
         assert_eq!((pod.phase, pod.stamp.as_deref(), pod.owner.as_str()), (Phase::Active, Some("s"), "o"));
+    }
+
+    #[rstest]
+    #[case::before_it_has_a_node(json!({"containers": []}), Some(ResourceVersion(5)))]
+    #[case::with_a_node(json!({"containers": [], "nodeName": "n"}), None)]
+    fn nothing_in_it_has_started_before_it_has_a_node(#[case] spec: Value, #[case] born: Option<ResourceVersion>) {
+        let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "o", "controller": true});
+        let metadata =
+            json!({"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "5", "ownerReferences": [owner]});
+        assert_eq!(read(json!({"metadata": metadata, "spec": spec})).unwrap().born, born);
     }
 
     #[test]

@@ -58,11 +58,11 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// When restamp saw the first change since the entry was last closed.
+    /// When restamp saw the first change that no stamp answers.
     pub first_seen: Timestamp,
     /// When restamp saw the last one.
     pub last_seen: Timestamp,
-    /// The version of the last one, where it was seen on the watch as it happened.
+    /// The config's version when restamp saw the last one: that one, or a later write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<ResourceVersion>,
     /// The keys that changed; empty where they can't be named.
@@ -144,9 +144,14 @@ impl Record {
         self.entries.iter().filter_map(|entry| Some((entry, entry.change.as_ref()?)))
     }
 
+    /// The changes that the last stamp does not answer.
+    pub fn unanswered(&self) -> impl Iterator<Item = &Change> {
+        self.open_entries().map(|(_, change)| change).filter(|change| change.answer != Answer::Stamped)
+    }
+
     /// Whether the last stamp answers every open change.
     pub fn is_answered(&self) -> bool {
-        self.open_entries().all(|(_, change)| change.answer == Answer::Stamped)
+        self.unanswered().next().is_none()
     }
 
     /// Every open change is delivered.
@@ -211,7 +216,8 @@ impl Entry {
     pub fn open(&mut self, now: Timestamp, version: Option<ResourceVersion>, keys: BTreeSet<KeyName>) {
         self.last_changed = Some(now);
         let before = self.change.take();
-        let first_seen = before.as_ref().map_or(now, |change| change.first_seen);
+        let waiting = before.as_ref().filter(|change| change.answer != Answer::Stamped);
+        let first_seen = waiting.map_or(now, |change| change.first_seen);
         let earlier = before.into_iter().flat_map(|change| change.keys);
         let keys = earlier.chain(keys).take(MOST_KEYS_NAMED).collect();
         self.change = Some(Change { first_seen, last_seen: now, version, keys, answer: Answer::None });
@@ -278,7 +284,7 @@ mod tests {
         record.entry_mut(&a).unwrap().open(at(3), None, ["B".into()].into());
         let change = record.entry(&a).unwrap().change.clone().unwrap();
         let expected = Change {
-            first_seen: at(1),
+            first_seen: at(3),
             last_seen: at(3),
             version: None,
             keys: ["A".into(), "B".into()].into(),

@@ -1,0 +1,88 @@
+//! What a document is about: kinds and names, and nothing else of it.
+
+use serde::Deserialize;
+
+use crate::model::names::{ConfigKind, WorkloadKind};
+
+/// An object's type and name, and those of a list's items.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Header {
+    api_version: Option<String>,
+    kind: Option<String>,
+    metadata: Option<Metadata>,
+    items: Option<Vec<Header>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+}
+
+/// What to do with an object.
+#[derive(Debug)]
+pub(super) enum Shape<'a> {
+    Config(ConfigKind),
+    Workload(WorkloadKind),
+    /// A list, and the type of the items that don't say their own: the API's typed lists leave it out.
+    List(&'a [Header], ItemType<'a>),
+    /// Its kind says nothing here.
+    Other,
+}
+
+/// The type that the items of a typed list have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ItemType<'a> {
+    api_version: Option<&'a str>,
+    kind: Option<&'a str>,
+}
+
+impl Header {
+    /// What this object is.
+    pub(super) fn shape<'a>(&'a self, default: ItemType<'a>) -> Shape<'a> {
+        let (api_version, kind) = self.type_or(default);
+        if let (Some(kind), Some(items)) = (kind.strip_suffix("List"), &self.items) {
+            let typed = ItemType { api_version: Some(api_version), kind: Some(kind) };
+            return Shape::List(items, if kind.is_empty() { ItemType::default() } else { typed });
+        }
+        if let Some(config) = ConfigKind::ALL.into_iter().find(|known| known.as_str() == kind && api_version == "v1") {
+            return Shape::Config(config);
+        }
+        let mut workloads = WorkloadKind::ALL.into_iter();
+        match workloads.find(|known| known.as_str() == kind && known.api_version() == api_version) {
+            Some(workload) => Shape::Workload(workload),
+            None => Shape::Other,
+        }
+    }
+
+    /// `Kind namespace/name`, as far as it is known.
+    pub(super) fn name(&self, default: ItemType<'_>) -> String {
+        let (_, kind) = self.type_or(default);
+        let metadata = self.metadata.as_ref();
+        let name = metadata.and_then(|metadata| metadata.name.as_deref()).unwrap_or("without a name");
+        match metadata.and_then(|metadata| metadata.namespace.as_deref()) {
+            Some(namespace) => format!("{kind} {namespace}/{name}"),
+            None => format!("{kind} {name}"),
+        }
+    }
+
+    /// The first object without a kind: the document itself, or one of its items, counted from 1.
+    pub(super) fn first_without_kind(&self) -> Option<Option<usize>> {
+        match self.shape(ItemType::default()) {
+            _ if self.kind.is_none() => Some(None),
+            Shape::List(items, default) if default.kind.is_none() => {
+                let nested = |item: &Header| item.first_without_kind().is_some();
+                items.iter().position(nested).map(|position| Some(position + 1))
+            }
+            _ => None,
+        }
+    }
+
+    fn type_or<'a>(&'a self, default: ItemType<'a>) -> (&'a str, &'a str) {
+        let api_version = self.api_version.as_deref().or(default.api_version);
+        let kind = self.kind.as_deref().or(default.kind);
+        (api_version.unwrap_or_default(), kind.unwrap_or_default())
+    }
+}

@@ -1,0 +1,149 @@
+//! Objects from files: YAML or JSON, any number of documents, lists in lists.
+//!
+//! A document is read twice: first for the kinds and names in it, and then each object straight into its type. So values
+//! of configs become fingerprints while they are read here too, and texts that look like numbers stay as they are.
+
+mod document;
+mod header;
+mod object;
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+use crate::cli::inventory::Inventory;
+use document::Document;
+use header::Header;
+use object::Objects;
+
+/// Why a file can't be scanned. No text of a file is quoted, since it may be a Secret's value.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// It can't be read.
+    #[error("cannot read {file}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is neither YAML nor JSON.
+    #[error("{place} is not valid {format}; give a file as kubectl get -o yaml --show-managed-fields prints it")]
+    Syntax {
+        /// Where.
+        place: Place,
+        /// What it was taken for.
+        format: Format,
+    },
+    /// It has no kind.
+    #[error("{place} is no Kubernetes object, since it has no kind; give a file as kubectl get -o yaml prints it")]
+    NoObject {
+        /// Where.
+        place: Place,
+    },
+    /// An object does not have the form of its kind.
+    #[error("{place}: {object} is malformed: {flaw}")]
+    Malformed {
+        /// Where.
+        place: Place,
+        /// Which object.
+        object: String,
+        /// What is wrong.
+        flaw: String,
+    },
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    file: String,
+    document: usize,
+    line: usize,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, document {}, line {}", self.file, self.document, self.line)
+    }
+}
+
+/// What a document is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// JSON, since it begins with a brace and parses as JSON.
+    Json,
+    /// Anything else.
+    Yaml,
+}
+
+impl std::fmt::Display for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Json => "JSON",
+            Self::Yaml => "YAML",
+        })
+    }
+}
+
+/// All objects in these files; `-` is standard input.
+pub fn read(files: &[PathBuf]) -> Result<Inventory, InputError> {
+    let mut inventory = Inventory::default();
+    for file in files {
+        let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+        let text = text_of(file).map_err(|source| InputError::Unreadable { file: name.clone(), source })?;
+        read_text(&name, &text, &mut inventory)?;
+    }
+    Ok(inventory)
+}
+
+fn text_of(file: &Path) -> io::Result<Zeroizing<String>> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    if file == Path::new("-") {
+        io::stdin().lock().read_to_end(&mut bytes)?;
+    } else {
+        fs::File::open(file)?.read_to_end(&mut bytes)?;
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| io::Error::other("it is not text in UTF-8"))?;
+    Ok(Zeroizing::new(text.trim_start_matches('\u{feff}').to_owned()))
+}
+
+fn read_text(file: &str, text: &str, inventory: &mut Inventory) -> Result<(), InputError> {
+    let mut number = 0;
+    for part in document::split(text) {
+        let documents = part.documents().map_err(|(format, line)| InputError::Syntax {
+            place: Place { file: file.to_owned(), document: number + 1, line },
+            format,
+        })?;
+        for document in documents {
+            number += 1;
+            let place = |line| Place { file: file.to_owned(), document: number, line };
+            read_document(&document, inventory, place)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_document(
+    document: &Document<'_>,
+    inventory: &mut Inventory,
+    place: impl Fn(usize) -> Place,
+) -> Result<(), InputError> {
+    if let Some(without_kind) = document.header.first_without_kind() {
+        return Err(match without_kind {
+            None => InputError::NoObject { place: place(document.first_line) },
+            Some(item) => InputError::Malformed {
+                place: place(document.first_line),
+                object: format!("item {item} of the list"),
+                flaw: "it has no kind".to_owned(),
+            },
+        });
+    }
+    let mut objects = Objects::new(inventory);
+    document.read(&mut objects).map_err(|(flaw, line)| InputError::Malformed {
+        place: place(line),
+        object: objects.current(),
+        flaw,
+    })
+}

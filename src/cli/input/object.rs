@@ -1,0 +1,182 @@
+//! The objects of a document, each read straight into its type.
+
+use std::fmt;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1::Pod;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::header::{Header, ItemType, Shape};
+use crate::cli::inventory::{Inventory, Workload};
+use crate::model::config::{ConfigMapObject, SecretObject};
+use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
+use crate::model::names::{ConfigKind, WorkloadKind};
+
+/// Takes the objects of a document into an inventory.
+pub(super) struct Objects<'i> {
+    inventory: &'i mut Inventory,
+    current: String,
+}
+
+impl<'i> Objects<'i> {
+    pub(super) fn new(inventory: &'i mut Inventory) -> Self {
+        Self { inventory, current: String::new() }
+    }
+
+    /// Reads a document about which this is known.
+    pub(super) fn seed<'a>(&'a mut self, header: &'a Header) -> ObjectSeed<'a, 'i> {
+        ObjectSeed { header, default: ItemType::default(), objects: self }
+    }
+
+    /// The object that was read last.
+    pub(super) fn current(&self) -> String {
+        self.current.clone()
+    }
+
+    fn add_config<'de, D: Deserializer<'de>>(&mut self, kind: ConfigKind, object: D) -> Result<(), D::Error> {
+        let config = match kind {
+            ConfigKind::ConfigMap => ConfigMapObject::deserialize(object)?.config,
+            ConfigKind::Secret => SecretObject::deserialize(object)?.config,
+        };
+        self.inventory.add_config(config);
+        Ok(())
+    }
+
+    fn add_workload<'de, D: Deserializer<'de>>(&mut self, kind: WorkloadKind, object: D) -> Result<(), D::Error> {
+        match kind {
+            WorkloadKind::Deployment => self.add::<Deployment, D>(object),
+            WorkloadKind::StatefulSet => self.add::<StatefulSet, D>(object),
+            WorkloadKind::DaemonSet => self.add::<DaemonSet, D>(object),
+            WorkloadKind::ReplicaSet => self.add::<ReplicaSet, D>(object),
+            WorkloadKind::Job => self.add::<Job, D>(object),
+            WorkloadKind::CronJob => self.add::<CronJob, D>(object),
+            WorkloadKind::Pod => self.add::<Pod, D>(object),
+        }
+    }
+
+    fn add<'de, W: Workload + Deserialize<'de>, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
+        self.inventory.add_workload(&W::deserialize(object)?);
+        Ok(())
+    }
+}
+
+/// Reads one object, by what its header says.
+pub(super) struct ObjectSeed<'a, 'i> {
+    header: &'a Header,
+    default: ItemType<'a>,
+    objects: &'a mut Objects<'i>,
+}
+
+impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, object: D) -> Result<(), D::Error> {
+        self.objects.current = self.header.name(self.default);
+        match self.header.shape(self.default) {
+            Shape::Config(kind) => self.objects.add_config(kind, object),
+            Shape::Workload(kind) => self.objects.add_workload(kind, object),
+            Shape::List(items, default) => {
+                object.deserialize_map(ListVisitor(Items { items, default, objects: self.objects }))
+            }
+            Shape::Other => {
+                self.objects.inventory.passed_over += 1;
+                IgnoredAny::deserialize(object).map(|_| ())
+            }
+        }
+    }
+}
+
+/// Reads the `items` of a list.
+struct ListVisitor<'a, 'i>(Items<'a, 'i>);
+
+impl<'de> Visitor<'de> for ListVisitor<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(field) = list.next_key::<String>()? {
+            if field == "items" {
+                list.next_value_seed(&mut self.0)?;
+            } else {
+                list.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Items<'a, 'i> {
+    items: &'a [Header],
+    default: ItemType<'a>,
+    objects: &'a mut Objects<'i>,
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Items<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, items: D) -> Result<(), D::Error> {
+        items.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Items<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("items")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        for header in self.items {
+            let seed = ObjectSeed { header, default: self.default, objects: &mut *self.objects };
+            if items.next_element_seed(seed)?.is_none() {
+                return Ok(());
+            }
+        }
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+}
+
+/// What is wrong with an object, without a word of its content: the messages of the readers quote values.
+pub(super) fn flaw_in_json(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    flaw(text.strip_suffix(&position).unwrap_or(&text))
+}
+
+/// The same for YAML.
+pub(super) fn flaw_in_yaml(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error as E;
+    match error.without_snippet() {
+        E::Message { msg, .. } => flaw(msg),
+        E::SerdeMissingField { field, .. } => format!("missing field `{field}`"),
+        E::SerdeInvalidType { expected, .. } | E::SerdeInvalidValue { expected, .. } => format!("expected {expected}"),
+        E::Unexpected { expected, .. } => format!("expected {expected}"),
+        E::InvalidScalar { ty, .. } => format!("expected {ty}"),
+        E::NullIntoString { .. } => "expected a string".to_owned(),
+        _ => FORM.to_owned(),
+    }
+}
+
+const FORM: &str = "it does not have the form of its kind";
+
+/// The part of a message that says what was expected; what was found instead stands before it.
+fn flaw(message: &str) -> String {
+    if let Some(ours) = [NO_TEXT, NOT_BASE64].into_iter().find(|ours| *ours == message) {
+        return ours.to_owned();
+    }
+    let missing = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+    if let Some(field) = missing.filter(|field| field.chars().all(|letter| letter.is_ascii_alphanumeric())) {
+        return format!("missing field `{field}`");
+    }
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("expected {expected}"),
+        None => FORM.to_owned(),
+    }
+}

@@ -1,0 +1,202 @@
+//! `restamp scan`: the reports that the operator would write, for a cluster or for files.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::api::drift_report::{Baseline, DriftReport};
+use crate::cli::inventory::Inventory;
+use crate::cli::live::{self, Live, Target};
+use crate::cli::{Failure, input, table};
+use crate::model::drift::{Note, drift_of};
+use crate::model::managers::Managers;
+use crate::model::names::Manager;
+use crate::model::report;
+
+/// What `--exit-code` exits with if there is drift; 1 is for errors, and 2 for wrong usage.
+const DRIFT: u8 = 3;
+
+/// Print the DriftReports that the operator would write, of every ConfigMap and Secret.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Scan this file instead of a cluster: YAML or JSON, as `kubectl get -o yaml --show-managed-fields` prints it;
+    /// - is standard input. May be given several times.
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"])]
+    filename: Vec<PathBuf>,
+    /// Look at this namespace alone.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Look at all namespaces, which is the default.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// The form of the output.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Exit with 3 if there is drift.
+    #[arg(long)]
+    exit_code: bool,
+    /// Also take this field manager for one that applies manifests. May be given several times.
+    #[arg(long, value_name = "MANAGER")]
+    applier: Vec<String>,
+    /// The kubeconfig to use.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context to use.
+    #[arg(long, value_name = "CONTEXT")]
+    context: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+enum Output {
+    /// For a person.
+    #[default]
+    Table,
+    /// A list object.
+    Json,
+    /// A list object.
+    Yaml,
+}
+
+/// Scans, and prints what it finds on `out`; what else there is to say goes to `log`.
+pub fn run(args: &Args, out: &mut impl Write, log: &mut impl Write) -> Result<ExitCode, Failure> {
+    let now = Timestamp::now();
+    let inventory = args.inventory(log)?;
+    let found = Found::of(&inventory, args, now);
+    found.say(args, now, out, log).map_err(Failure::Output)?;
+    Ok(if args.exit_code && found.drifts() { ExitCode::from(DRIFT) } else { ExitCode::SUCCESS })
+}
+
+impl Args {
+    fn inventory(&self, log: &mut impl Write) -> Result<Inventory, Failure> {
+        if !self.filename.is_empty() {
+            let inventory = input::read(&self.filename)?;
+            if inventory.passed_over > 0 {
+                let count = inventory.passed_over;
+                warn(log, &format!("objects passed over, since their kinds say nothing about configs: {count}"))?;
+            }
+            return Ok(inventory);
+        }
+        let target = Target {
+            kubeconfig: self.kubeconfig.as_deref(),
+            context: self.context.as_deref(),
+            namespace: self.namespace.as_deref(),
+        };
+        let Live { inventory, forbidden } = live::read(target)?;
+        for kind in forbidden {
+            warn(
+                log,
+                &format!("listing {kind} objects is forbidden, so they are left out; grant list to see them too"),
+            )?;
+        }
+        Ok(inventory)
+    }
+
+    fn looks_at(&self, namespace: &str) -> bool {
+        self.namespace.as_deref().is_none_or(|only| only == namespace)
+    }
+}
+
+fn warn(log: &mut impl Write, text: &str) -> Result<(), Failure> {
+    writeln!(log, "warning: {text}").map_err(Failure::Output)
+}
+
+/// What a scan found.
+#[derive(Debug, Default)]
+struct Found {
+    reports: Vec<DriftReport>,
+    looked_at: usize,
+    without_baseline: usize,
+    /// Configs that show no managedFields, where these could tell more.
+    owners_hidden: usize,
+}
+
+impl Found {
+    fn of(inventory: &Inventory, args: &Args, now: Timestamp) -> Self {
+        let managers = Managers::with_appliers(args.applier.iter().map(|manager| Manager::from(manager.as_str())));
+        let consumers = inventory.consumers();
+        let mut found = Self::default();
+        for config in inventory.configs() {
+            if !args.looks_at(config.id.namespace.as_str()) {
+                continue;
+            }
+            let Some(drift) = drift_of(config, &managers, &consumers) else {
+                continue;
+            };
+            found.looked_at += 1;
+            found.without_baseline += usize::from(drift.baseline == Baseline::None);
+            found.owners_hidden += usize::from(drift.notes.contains(&Note::OwnersHidden));
+            // Of a config about which nothing is declared, hidden owners are not worth a report.
+            let says_more = |note: &Note| *note != Note::OwnersHidden || drift.baseline != Baseline::None;
+            if !drift.findings.is_empty() || drift.notes.iter().any(says_more) {
+                found.reports.push(report::of_config(config, drift, now));
+            }
+        }
+        found
+    }
+
+    fn drifts(&self) -> bool {
+        self.reports.iter().any(has_findings)
+    }
+
+    fn say(&self, args: &Args, now: Timestamp, out: &mut impl Write, log: &mut impl Write) -> io::Result<()> {
+        if self.owners_hidden > 0 {
+            let count = self.owners_hidden;
+            writeln!(
+                log,
+                "warning: configs without managedFields, so that it is not known who left which key: {count}; use \
+                 --show-managed-fields with kubectl get"
+            )?;
+        }
+        match args.output {
+            Output::Table => self.as_table(now, out),
+            Output::Json => {
+                serde_json::to_writer_pretty(&mut *out, &List::of(&self.reports))?;
+                writeln!(out)
+            }
+            Output::Yaml => {
+                let yaml = serde_saphyr::to_string(&List::of(&self.reports)).map_err(io::Error::other)?;
+                out.write_all(yaml.as_bytes())
+            }
+        }
+    }
+
+    fn as_table(&self, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
+        if self.drifts() {
+            write!(out, "{}", table::of(&self.reports, now))?;
+        }
+        for report in &self.reports {
+            let subject = &report.spec.subject;
+            let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
+            for note in report.status.iter().flat_map(|status| &status.notes) {
+                writeln!(out, "note: {} {namespace}/{}: {note}", subject.kind, subject.name)?;
+            }
+        }
+        let drifting = self.reports.iter().filter(|report| has_findings(report)).count();
+        let verdict = if drifting == 0 { "no drift".to_owned() } else { format!("{drifting} drift") };
+        let Self { looked_at, without_baseline, .. } = self;
+        writeln!(out, "{looked_at} configs looked at: {verdict}, {without_baseline} without a baseline")
+    }
+}
+
+fn has_findings(report: &DriftReport) -> bool {
+    report.status.as_ref().is_some_and(|status| !status.findings.is_empty())
+}
+
+/// A list object, as kubectl prints it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: serde_json::Map<String, serde_json::Value>,
+    items: &'a [DriftReport],
+}
+
+impl<'a> List<'a> {
+    fn of(items: &'a [DriftReport]) -> Self {
+        Self { api_version: "v1", kind: "List", metadata: serde_json::Map::new(), items }
+    }
+}

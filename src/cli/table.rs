@@ -1,0 +1,95 @@
+//! The reports as a table for a person.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
+use jiff::Timestamp;
+
+use crate::api::drift_report::{Cause, Consumer, DriftReport, FindingStatus};
+
+/// One row for each finding.
+pub fn of(reports: &[DriftReport], now: Timestamp) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CONSUMERS"]);
+    for report in reports {
+        let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
+        let subject = format!("{}/{}", report.spec.subject.kind, report.spec.subject.name);
+        for finding in report.status.iter().flat_map(|status| &status.findings) {
+            table.add_row(row(namespace, &subject, finding, now).map(|cell| printable(&cell)));
+        }
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 3));
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn row(namespace: &str, subject: &str, finding: &FindingStatus, now: Timestamp) -> [String; 7] {
+    let manager = match (&finding.manager, finding.cause) {
+        (Some(manager), _) => manager.to_string(),
+        (None, Some(Cause::Unowned)) => "nobody owns it".to_owned(),
+        (None, _) => "unknown".to_owned(),
+    };
+    let key = finding.key.as_ref().map(ToString::to_string).unwrap_or_default();
+    let consumers = finding.consumers.iter().map(|consumer| reading(consumer, &key)).collect::<Vec<_>>();
+    [
+        namespace.to_owned(),
+        subject.to_owned(),
+        finding.r#type.to_string(),
+        key,
+        manager,
+        finding.since.as_ref().map_or_else(|| "unknown".to_owned(), |since| age(since.0, now)),
+        if consumers.is_empty() { "none".to_owned() } else { consumers.join("\n") },
+    ]
+}
+
+/// Who reads a key, how, and as what where it has another name there.
+fn reading(consumer: &Consumer, key: &str) -> String {
+    let Consumer { workload, container, via, r#as, .. } = consumer;
+    if r#as == key {
+        return format!("{workload} {container} ({via})");
+    }
+    format!("{workload} {container} ({via} {})", r#as)
+}
+
+/// How long ago, in the largest unit, as kubectl has it. The time of a last write says "at least so old".
+fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Names in a file may be anything; a terminal should not obey them.
+fn printable(text: &str) -> String {
+    let shown = text.chars().map(|letter| match letter {
+        '\n' => letter,
+        letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        letter => letter,
+    });
+    shown.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("2026-11-30T11:59:15Z", "45s")]
+    #[case("2026-11-30T11:00:00Z", "60m")]
+    #[case("2026-11-29T11:00:00Z", "25h")]
+    #[case("2026-11-01T12:00:00Z", "29d")]
+    #[case("2026-11-30T12:00:09Z", "0s")]
+    fn an_age_is_in_the_largest_unit(#[case] since: &str, #[case] expected: &str) {
+        assert_eq!(age(since.parse().unwrap(), "2026-11-30T12:00:00Z".parse().unwrap()), expected);
+    }
+
+    #[test]
+    fn a_terminal_obeys_no_name() {
+        assert_eq!(printable("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\nc");
+    }
+}

@@ -1,0 +1,1 @@
+//! When entries open, a sentence for each rule.
