@@ -53,7 +53,7 @@ async fn events_and_metrics_say_what_rolled_and_why() {
     let (_, metrics) = shared_operator().await.get("/metrics").unwrap();
     let ours: Vec<&str> = metrics.lines().filter(|line| line.contains(ns.name())).collect();
     let reloads =
-        format!("restamp_reloads_total{{kind=\"Deployment\",namespace=\"{}\",result=\"success\"}}", ns.name());
+        format!("restamp_reloads_total{{kind=\"Deployment\",namespace=\"{}\",result=\"stamped\"}}", ns.name());
     // Two here, and the one of the witness.
     assert!(ours.contains(&format!("{reloads} 3").as_str()), "{ours:#?}");
 }
