@@ -187,7 +187,7 @@ impl WorkloadBuilder {
             born: None,
             generation: 1,
             deleting: false,
-            controller: None,
+            owned: Owned::Not,
             auto_reload: Ok(AutoReload::Everything),
             consumption: Consumption::default(),
             stamp: None,
