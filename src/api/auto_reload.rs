@@ -1,6 +1,5 @@
-//! The annotation `restamp.dev/auto-reload` of a workload or of its pod template.
+//! The annotation `restamp.dev/auto-reload` of a workload, of its pod template, or of a namespace.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -22,15 +21,6 @@ pub enum AutoReload {
 }
 
 impl AutoReload {
-    /// Reads a workload's annotations; those of its pod template count where the workload itself has none.
-    pub fn of(
-        workload: Option<&BTreeMap<String, String>>,
-        template: Option<&BTreeMap<String, String>>,
-    ) -> Result<Self, InvalidAnnotation> {
-        let value = [workload, template].into_iter().flatten().find_map(|annotations| annotations.get(AUTO_RELOAD));
-        value.map_or(Ok(Self::Off), |value| value.parse())
-    }
-
     /// Whether a key that is consumed like this counts.
     pub fn counts(self, refresh: Refresh) -> bool {
         match self {
@@ -49,11 +39,7 @@ impl FromStr for AutoReload {
             "true" => Ok(Self::Everything),
             "at-start" => Ok(Self::AtStart),
             "false" => Ok(Self::Off),
-            _ => Err(InvalidAnnotation {
-                name: AUTO_RELOAD,
-                value: value.to_owned(),
-                expected: "\"true\", \"at-start\" or \"false\"",
-            }),
+            _ => Err(InvalidAnnotation::new(AUTO_RELOAD, value, "\"true\", \"at-start\" or \"false\"")),
         }
     }
 }
@@ -68,33 +54,9 @@ pub struct InvalidAnnotation {
     expected: &'static str,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    fn annotations(value: Option<&str>) -> BTreeMap<String, String> {
-        value.map(|value| (AUTO_RELOAD.to_owned(), value.to_owned())).into_iter().collect()
-    }
-
-    #[rstest]
-    #[case::none(None, None, AutoReload::Off)]
-    #[case::on_the_workload(Some("true"), None, AutoReload::Everything)]
-    #[case::on_the_template(None, Some("at-start"), AutoReload::AtStart)]
-    #[case::the_workload_wins(Some("false"), Some("true"), AutoReload::Off)]
-    fn the_workloads_own_annotation_wins_over_its_templates(
-        #[case] workload: Option<&str>,
-        #[case] template: Option<&str>,
-        #[case] expected: AutoReload,
-    ) {
-        assert_eq!(AutoReload::of(Some(&annotations(workload)), Some(&annotations(template))), Ok(expected));
-    }
-
-    #[test]
-    fn a_value_that_does_not_parse_is_an_error_that_says_what_to_write() {
-        let error = "yes".parse::<AutoReload>().unwrap_err();
-        let expected =
-            "annotation restamp.dev/auto-reload has the value \"yes\"; write \"true\", \"at-start\" or \"false\"";
-        assert_eq!(error.to_string(), expected);
+impl InvalidAnnotation {
+    /// This annotation, with what is wrong in it, and what to write instead.
+    pub fn new(name: &'static str, value: &str, expected: &'static str) -> Self {
+        Self { name, value: value.to_owned(), expected }
     }
 }

@@ -22,6 +22,11 @@ impl Ignore {
         annotations.get(IGNORE).map(|text| text.parse()).transpose()
     }
 
+    /// Whether the config's changes roll nothing.
+    pub fn covers_reload(self) -> bool {
+        matches!(self, Self::Reload | Self::All)
+    }
+
     /// Whether the config's drift is not reported.
     pub fn covers_drift(self) -> bool {
         matches!(self, Self::Drift | Self::All)

@@ -5,4 +5,6 @@ pub mod auto_reload;
 pub mod drift_report;
 pub mod expected_keys;
 pub mod ignore;
+pub mod opt_in;
+pub mod patterns;
 pub mod reload_status;

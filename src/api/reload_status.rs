@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::record::Record;
 
 /// How reloading stands for one workload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReloadStatus {
     /// Where it stands.

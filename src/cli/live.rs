@@ -36,29 +36,38 @@ pub struct Target<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The kubeconfig is no kubeconfig. Its text is not quoted: it holds credentials.
-    #[error("cannot read the kubeconfig: it does not parse, line {line}; see what kubectl config view says")]
+    #[error("cannot read {kubeconfig}: it does not parse, line {line}; see what kubectl config view says")]
     KubeconfigMalformed {
+        /// Which one.
+        kubeconfig: String,
         /// The first line that does not parse.
         line: u64,
     },
     /// The kubeconfig can't be used.
-    #[error("cannot use the kubeconfig; choose another with --kubeconfig or --context, or scan a file with --filename")]
-    Kubeconfig(#[source] KubeconfigError),
+    #[error(
+        "cannot use {kubeconfig}: {reason}; choose another with --kubeconfig or --context, or scan a file with --filename"
+    )]
+    Kubeconfig {
+        /// Which one.
+        kubeconfig: String,
+        /// Why.
+        reason: String,
+    },
     /// No client can be made of the kubeconfig.
-    #[error("cannot set up a connection to {url}; see what kubectl config view says")]
+    #[error("cannot set up a connection to {url}: {reason}; see what kubectl config view says")]
     Client {
         /// The server.
         url: String,
         /// Why.
-        source: kube::Error,
+        reason: String,
     },
     /// The API server does not answer.
-    #[error("cannot reach the API server at {url}; check that it runs, or choose another with --context")]
+    #[error("cannot reach the API server at {url}: {reason}; check that it runs, or choose another with --context")]
     Unreachable {
         /// The server.
         url: String,
         /// Why.
-        source: kube::Error,
+        reason: String,
     },
     /// It takes too long.
     #[error("the API server at {url} took more than {} s to list {kind} objects; try one namespace with --namespace",
@@ -132,7 +141,8 @@ impl<'a> Lister<'a> {
         // A person waits: better an error at once than retries for minutes.
         config.default_retry = false;
         let url = config.cluster_url.to_string();
-        let client = Client::try_from(config).map_err(|source| LiveError::Client { url: url.clone(), source })?;
+        let client = Client::try_from(config)
+            .map_err(|error| LiveError::Client { url: url.clone(), reason: innermost(&error) })?;
         Ok(Self { client, url, namespace: target.namespace, live: Live::default() })
     }
 
@@ -212,7 +222,7 @@ impl<'a> Lister<'a> {
             kube::Error::Api(status) if status.code == 401 => LiveError::Unauthorized { url },
             kube::Error::Api(status) => LiveError::Refused { kind, reason: status.message },
             kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => LiveError::Unreadable { kind, url },
-            source => LiveError::Unreachable { url, source },
+            error => LiveError::Unreachable { url, reason: innermost(&error) },
         }
     }
 }
@@ -233,6 +243,7 @@ async fn config(target: Target<'_>) -> Result<Config, LiveError> {
         other => other,
     };
     let options = KubeConfigOptions { context: target.context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let unusable = |error| target.unusable(error);
     Config::from_custom_kubeconfig(kubeconfig.map_err(unusable)?, &options).await.map_err(unusable)
 }
 
@@ -241,13 +252,28 @@ impl Target<'_> {
     fn is_unspecific(&self) -> bool {
         self.kubeconfig.is_none() && self.context.is_none()
     }
+
+    fn unusable(&self, error: KubeconfigError) -> LiveError {
+        let kubeconfig = match self.kubeconfig {
+            Some(path) => format!("the kubeconfig {}", path.display()),
+            None => "the kubeconfig".to_owned(),
+        };
+        match error {
+            KubeconfigError::Parse(error) => {
+                let line = error.location().map_or(1, |location| location.line());
+                LiveError::KubeconfigMalformed { kubeconfig, line }
+            }
+            KubeconfigError::ReadConfig(error, path) => {
+                let kubeconfig = format!("the kubeconfig {}", path.display());
+                LiveError::Kubeconfig { kubeconfig, reason: error.to_string() }
+            }
+            other => LiveError::Kubeconfig { kubeconfig, reason: other.to_string() },
+        }
+    }
 }
 
-fn unusable(error: KubeconfigError) -> LiveError {
-    match error {
-        KubeconfigError::Parse(error) => {
-            LiveError::KubeconfigMalformed { line: error.location().map_or(1, |location| location.line()) }
-        }
-        other => LiveError::Kubeconfig(other),
-    }
+/// What is at the bottom of it: the layers above say only which of them failed.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |cause| cause.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
 }

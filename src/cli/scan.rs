@@ -13,7 +13,7 @@ use crate::cli::live::{self, Live, Target};
 use crate::cli::{Failure, input, table};
 use crate::model::drift::{Note, drift_of};
 use crate::model::managers::Managers;
-use crate::model::names::Manager;
+use crate::model::names::{ConfigKind, Manager};
 use crate::model::report;
 
 /// What `--exit-code` exits with if there is drift; 1 is for errors, and 2 for wrong usage.
@@ -86,10 +86,11 @@ impl Args {
         };
         let Live { inventory, forbidden } = live::read(target)?;
         for kind in forbidden {
-            warn(
-                log,
-                &format!("listing {kind} objects is forbidden, so they are left out; grant list to see them too"),
-            )?;
+            let effect = match kind.parse::<ConfigKind>() {
+                Ok(_) => "their keys are not looked at",
+                Err(_) => "the consumers of keys are not complete",
+            };
+            warn(log, &format!("listing {kind} objects is forbidden, so {effect}; grant list on them to change that"))?;
         }
         Ok(inventory)
     }

@@ -76,7 +76,37 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::builders::secret;
+    use crate::model::consumption::{Refresh, Via};
+    use crate::model::drift::{ConfigDrift, Finding, StaleCause, Writer};
+    use crate::{api::drift_report::Baseline, model::report};
     use rstest::rstest;
+
+    #[test]
+    fn each_finding_has_a_row_with_all_its_consumers() {
+        let now = "2026-11-30T12:00:00Z".parse().unwrap();
+        let consumer = |container: &str, seen_as: &str| Consumer {
+            workload: "Deployment/w".to_owned(),
+            container: container.into(),
+            via: Via::EnvFrom,
+            r#as: seen_as.to_owned(),
+            refresh: Refresh::AtStart,
+        };
+        let by = Writer { manager: "kubectl-edit".into(), since: Some("2026-11-27T12:00:00Z".parse().unwrap()) };
+        let consumers = vec![consumer("app", "K"), consumer("init", "P_K")];
+        let findings = vec![
+            Finding::StaleKey { key: "OLD".into(), cause: StaleCause::Unowned, consumers: vec![] },
+            Finding::UndeclaredKey { key: "K".into(), by, consumers },
+        ];
+        let drift = ConfigDrift { baseline: Baseline::LastApplied, findings, notes: vec![] };
+        let expected = "\
+NAMESPACE   SUBJECT    FINDING         KEY   WRITTEN BY       AGE       CONSUMERS
+ns          Secret/s   StaleKey        OLD   nobody owns it   unknown   none
+ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        Deployment/w app (envFrom)
+                                                                        Deployment/w init (envFrom P_K)
+";
+        assert_eq!(of(&[report::of_config(&secret("s").build(), drift, now)], now), expected);
+    }
 
     #[rstest]
     #[case("2026-11-30T11:59:15Z", "45s")]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use crate::api::auto_reload::AutoReload;
+use crate::api::opt_in::OptIn;
 use crate::model::config::{Config, Configs, Field, LiveValue};
 use crate::model::consumed::Consumed;
 use crate::model::consumption::Consumption;
@@ -188,7 +189,7 @@ impl WorkloadBuilder {
             generation: 1,
             deleting: false,
             owned: Owned::Not,
-            auto_reload: Ok(AutoReload::Everything),
+            opt_in: OptIn { auto_reload: Some(AutoReload::Everything), ..OptIn::default() },
             consumption: Consumption::default(),
             stamp: None,
             strategy: Strategy::Rolling,
@@ -254,7 +255,7 @@ impl WorkloadBuilder {
 
     /// Whose annotation says this.
     pub(crate) fn auto_reload(mut self, auto_reload: AutoReload) -> Self {
-        self.workload.auto_reload = Ok(auto_reload);
+        self.workload.opt_in.auto_reload = Some(auto_reload);
         self
     }
 
@@ -512,13 +513,14 @@ impl Scene {
     /// Looks.
     pub(crate) fn see<R>(&self, look: impl FnOnce(&Sight<'_>) -> R) -> R {
         let configs: Configs = self.configs.iter().cloned().collect();
-        let auto_reload = self.workload.auto_reload.clone().unwrap();
-        let consumed = Consumed::of(&self.workload.consumption, auto_reload, &configs);
+        let counting = self.workload.opt_in.counting(AutoReload::Off, None);
+        let workload = &self.workload;
+        let consumed = Consumed::of(&workload.id.namespace, &workload.consumption, &counting, &configs);
         let pods: Vec<&Pod> = self.pods.iter().collect();
         look(&Sight {
-            workload: &self.workload,
+            workload,
             uid: self.workload.uid.as_ref().unwrap(),
-            auto_reload,
+            counting: &counting,
             consumed: &consumed,
             configs: &configs,
             pods: &pods,

@@ -1,6 +1,6 @@
 //! A ConfigMap or Secret, reduced to what the rules need. Its values become fingerprints while it is deserialized.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -59,7 +59,7 @@ pub enum Field {
 
 /// Configs by their id.
 #[derive(Debug, Clone, Default)]
-pub struct Configs(HashMap<ConfigId, Config>);
+pub struct Configs(BTreeMap<ConfigId, Config>);
 
 impl Configs {
     /// This config, if it exists.
@@ -82,7 +82,14 @@ impl Configs {
         self.0.remove(id)
     }
 
-    /// All of them, in no order.
+    /// Those of one kind in one namespace.
+    pub fn within<'a>(&'a self, kind: ConfigKind, namespace: &'a Name) -> impl Iterator<Item = &'a Config> + use<'a> {
+        let first = ConfigId { kind, namespace: namespace.clone(), name: "".into() };
+        let from = self.0.range(first..).map(|(_, config)| config);
+        from.take_while(move |config| config.id.kind == kind && config.id.namespace == *namespace)
+    }
+
+    /// All of them, by kind, namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &Config> {
         self.0.values()
     }

@@ -1,13 +1,14 @@
 //! What a workload consumes at this moment: exactly the keys that count, and their fingerprints.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::auto_reload::AutoReload;
-use crate::model::config::{Configs, Field};
+use crate::api::ignore::Ignore;
+use crate::model::config::{Config, Configs, Field};
 use crate::model::consumption::{Consumption, Via};
+use crate::model::counting::Counting;
 use crate::model::digest::{Digest, HashKey};
 use crate::model::fingerprint::Fingerprint;
-use crate::model::names::{ConfigId, KeyName, ResourceVersion, Uid};
+use crate::model::names::{ConfigId, KeyName, Name, ResourceVersion, Uid};
 
 /// The consumed configs of one workload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,8 +21,19 @@ pub struct ConsumedConfig {
     pub presence: Presence,
     /// Whether the workload's pods start without it.
     pub optional: bool,
+    /// Whether its changes count.
+    pub attention: Attention,
     /// The consumed keys; `None` for one that is named and not there.
     pub keys: BTreeMap<KeyName, Option<Fingerprint>>,
+}
+
+/// Whether a config's own annotation lets its changes roll anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attention {
+    /// They count.
+    Counts,
+    /// They are followed, so that nothing counts as changed once they do, and roll nobody.
+    Ignored,
 }
 
 /// Whether a config exists.
@@ -34,27 +46,40 @@ pub enum Presence {
 }
 
 impl Consumed {
-    /// What these readings find in these configs.
-    pub fn of(consumption: &Consumption, auto_reload: AutoReload, configs: &Configs) -> Self {
-        let mut consumed = BTreeMap::new();
-        for id in consumption.configs_that_count(auto_reload) {
-            let config = configs.get(id);
-            let presence = config.map_or(Presence::Absent, |config| Presence::Present(config.resource_version));
+    /// What a workload of this namespace consumes of these configs.
+    pub fn of(namespace: &Name, consumption: &Consumption, counting: &Counting, configs: &Configs) -> Self {
+        let mut consumed = Self::default();
+        for id in consumption.configs_that_count(counting) {
             let optional = consumption.is_optional(id);
-            consumed.insert(id.clone(), ConsumedConfig { presence, optional, keys: BTreeMap::new() });
+            consumed.0.insert(id.clone(), ConsumedConfig::new(configs.get(id), optional));
         }
         for read in consumption.reads(configs) {
-            if !auto_reload.counts(read.via.refresh()) {
+            if !counting.counts(&read.config, read.via.refresh()) || counting.excludes_key(&read.config, &read.key) {
                 continue;
             }
-            let Some(config) = consumed.get_mut(&read.config) else { continue };
+            let Some(config) = consumed.0.get_mut(&read.config) else { continue };
             let value = configs.values(&read.config).and_then(|values| values.get(&read.key));
             let seen = value.filter(|value| value.field == Field::Data || can_be_binary(read.via));
             let seen = seen.map(|value| value.fingerprint);
             let known = config.keys.entry(read.key).or_default();
             *known = known.or(seen);
         }
-        Self(consumed)
+        consumed.add_named(namespace, counting, configs);
+        consumed
+    }
+
+    /// Adds what counts although no container names it: all keys.
+    fn add_named(&mut self, namespace: &Name, counting: &Counting, configs: &Configs) {
+        let literal = counting.reload_on.iter().filter_map(|pattern| pattern.literal(namespace));
+        let kinds: BTreeSet<_> = counting.reload_on.iter().map(|pattern| pattern.kind).collect();
+        let live = kinds.into_iter().flat_map(|kind| configs.within(kind, namespace)).map(|config| config.id.clone());
+        for id in literal.chain(live).filter(|id| counting.names(id)).collect::<BTreeSet<_>>() {
+            let config = configs.get(&id);
+            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(config, true));
+            let values = config.into_iter().flat_map(|config| &config.values);
+            let values = values.filter(|(key, _)| !counting.excludes_key(&id, key));
+            entry.keys.extend(values.map(|(key, value)| (key.clone(), Some(value.fingerprint))));
+        }
     }
 
     /// The configs, in order.
@@ -69,12 +94,20 @@ impl Consumed {
 
     /// The digest of it all: what a stamp carries.
     pub fn digest(&self, workload: &Uid, key: &HashKey) -> Digest {
-        let configs = self.0.iter().map(|(id, config)| (id, config.digest(id, key)));
-        key.digest_state(workload, configs)
+        let counting = self.0.iter().filter(|(_, config)| config.attention == Attention::Counts);
+        key.digest_state(workload, counting.map(|(id, config)| (id, config.digest(id, key))))
     }
 }
 
 impl ConsumedConfig {
+    fn new(config: Option<&Config>, optional: bool) -> Self {
+        let presence = config.map_or(Presence::Absent, |config| Presence::Present(config.resource_version));
+        let ignore = config.and_then(|config| Ignore::read(&config.annotations).ok().flatten());
+        let ignored = ignore.is_some_and(Ignore::covers_reload);
+        let attention = if ignored { Attention::Ignored } else { Attention::Counts };
+        Self { presence, optional, attention, keys: BTreeMap::new() }
+    }
+
     /// The version of its last write. A pod that is younger has read it as it is now.
     pub fn version(&self) -> Option<ResourceVersion> {
         match self.presence {
@@ -99,17 +132,18 @@ fn can_be_binary(via: Via) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::auto_reload::AutoReload;
     use crate::model::builders::{config_map, pod};
     use crate::model::names::ConfigKind;
     use serde_json::json;
 
-    fn consumed(auto_reload: AutoReload, configs: &Configs) -> Consumed {
+    fn consumed(counting: &Counting, configs: &Configs) -> Consumed {
         let spec = json!({
             "containers": [{"name": "app", "volumeMounts": [{"name": "v", "mountPath": "/v"}],
                 "env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "A"}}},
                         {"name": "Y", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "NO", "optional": true}}}]}],
             "volumes": [{"name": "v", "configMap": {"name": "files", "optional": true}}]});
-        Consumed::of(&Consumption::of(&"ns".into(), &pod(spec)), auto_reload, configs)
+        Consumed::of(&"ns".into(), &Consumption::of(&"ns".into(), &pod(spec)), counting, configs)
     }
 
     fn id(name: &str) -> ConfigId {
@@ -123,16 +157,22 @@ mod tests {
         let c = ConsumedConfig {
             presence: Presence::Present(Some(ResourceVersion(1))),
             optional: false,
+            attention: Attention::Counts,
             keys: keys.into(),
         };
-        let files = ConsumedConfig { presence: Presence::Absent, optional: true, keys: BTreeMap::new() };
+        let files = ConsumedConfig {
+            presence: Presence::Absent,
+            optional: true,
+            attention: Attention::Counts,
+            keys: BTreeMap::new(),
+        };
         let expected = Consumed([(id("c"), c), (id("files"), files)].into());
-        assert_eq!(consumed(AutoReload::Everything, &configs), expected);
+        assert_eq!(consumed(&Counting::everything(), &configs), expected);
     }
 
     #[test]
     fn volumes_do_not_count_at_start() {
-        let consumed = consumed(AutoReload::AtStart, &Configs::default());
+        let consumed = consumed(&Counting::of(AutoReload::AtStart), &Configs::default());
         assert_eq!(consumed.iter().map(|(id, _)| id).collect::<Vec<_>>(), [&id("c")]);
     }
 }

@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::auto_reload::AutoReload;
 use crate::model::config::{Configs, Field};
+use crate::model::counting::Counting;
 use crate::model::names::{ConfigId, ConfigKind, KeyName, Name};
 
 /// The ways to consume a key.
@@ -172,15 +172,19 @@ impl Consumption {
     }
 
     /// The configs that some container names in a way that counts.
-    pub fn configs_that_count(&self, auto_reload: AutoReload) -> BTreeSet<&ConfigId> {
-        let counting = self.references().filter(|reference| auto_reload.counts(reference.refresh));
-        counting.map(|reference| reference.config).collect()
+    pub fn configs_that_count(&self, counting: &Counting) -> BTreeSet<&ConfigId> {
+        let references = self.references().filter(|reference| counting.counts(reference.config, reference.refresh));
+        references.map(|reference| reference.config).collect()
     }
 
-    /// The containers that name this config in a way that counts.
-    pub fn readers(&self, config: &ConfigId, auto_reload: AutoReload) -> BTreeSet<&Name> {
-        let counting = self.references().filter(|reference| auto_reload.counts(reference.refresh));
-        counting.filter(|reference| reference.config == config).map(|reference| reference.container).collect()
+    /// The containers that read this config in a way that counts: all of them, where its owner says that it counts
+    /// whoever reads it.
+    pub fn readers(&self, config: &ConfigId, counting: &Counting) -> BTreeSet<&Name> {
+        if counting.names(config) {
+            return self.containers.iter().map(|container| &container.name).collect();
+        }
+        let references = self.references().filter(|reference| counting.counts(reference.config, reference.refresh));
+        references.filter(|reference| reference.config == config).map(|reference| reference.container).collect()
     }
 
     /// Whether the pod template has a container of this name.

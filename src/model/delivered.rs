@@ -65,7 +65,7 @@ fn was_made_after(pod: &Pod, change: &Change) -> bool {
 fn its_containers_started_after(pod: &Pod, entry: &Entry, change: &Change, sight: &Sight<'_>) -> bool {
     let consumption = &sight.workload.consumption;
     let config = entry.config.within(&sight.workload.id.namespace);
-    let readers = consumption.readers(&config, sight.auto_reload);
+    let readers = consumption.readers(&config, sight.counting);
     let shown = readers.iter().all(|reader| pod.containers.iter().any(|container| container.name == **reader));
     let waiting_counts = sight.now >= later(change.last_seen, STATUS_DELAY);
     let read_after = |started| match started {
@@ -84,8 +84,7 @@ fn may_read(
     container: &crate::model::pod::RunningContainer,
     sight: &Sight<'_>,
 ) -> bool {
-    !consumption.has_container(&container.name)
-        || consumption.readers(config, sight.auto_reload).contains(&container.name)
+    !consumption.has_container(&container.name) || consumption.readers(config, sight.counting).contains(&container.name)
 }
 
 /// The moment from which on a waiting container proves something, for looking again.

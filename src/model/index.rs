@@ -11,6 +11,7 @@ use crate::api::auto_reload::AutoReload;
 use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs};
 use crate::model::consumed::Consumed;
+use crate::model::counting::Counting;
 use crate::model::decide::{self, Decision, Hold, Policy};
 use crate::model::digest::Keyring;
 use crate::model::names::{ConfigId, ResourceVersion, Uid, WorkloadId, WorkloadKind};
@@ -272,7 +273,7 @@ impl Index {
         if let Some(before) = before.as_ref().filter(|before| workload.version < before.workload.version) {
             workload = before.workload.clone();
         }
-        let opted_in = workload.auto_reload.as_ref().is_ok_and(|auto_reload| *auto_reload != AutoReload::Off);
+        let opted_in = !self.counting(&workload, None).is_off();
         workload.born = before.as_ref().map_or(seen.filter(|_| opted_in), |before| before.workload.born);
         if let Some(uid) = &workload.uid {
             self.workload_of_uid.insert(uid.clone(), id.clone());
@@ -366,16 +367,12 @@ impl Index {
             self.load_record(id, &mut tracked);
         }
         let before = tracked.record.take();
-        let auto_reload = match &tracked.workload.auto_reload {
-            Ok(auto_reload) => *auto_reload,
-            // Said aloud elsewhere; until it is mended, what was wanted before goes on.
-            Err(_) => before.as_ref().map_or(AutoReload::Off, |record| record.auto_reload),
-        };
-        let rolls = id.kind.rolls_by_template() && auto_reload != AutoReload::Off;
+        let counting = self.counting(&tracked.workload, before.as_ref().map(|record| &record.counting));
+        let rolls = id.kind.rolls_by_template() && !counting.is_off();
         if rolls && tracked.other_instance.is_none() {
             tracked.record = match self.unsynced(&tracked.workload) {
                 Some(_) => before,
-                None => self.with_sight(&tracked.workload, auto_reload, now, |sight| match before {
+                None => self.with_sight(&tracked.workload, &counting, now, |sight| match before {
                     None => Some(Record::adopt(sight, &self.keyring)),
                     Some(mut record) => {
                         let news = record.observe(sight, &self.keyring);
@@ -386,6 +383,19 @@ impl Index {
             };
         }
         self.workloads.insert(id.clone(), tracked);
+    }
+
+    /// Whether nothing counts for a workload; not while it is unknown what its annotations or its namespace want.
+    pub fn is_opted_out(&self, tracked: &Tracked) -> bool {
+        let workload = &tracked.workload;
+        workload.opt_in.problems.is_empty()
+            && self.unsynced(workload).is_none()
+            && self.counting(workload, None).is_off()
+    }
+
+    /// What counts for this workload.
+    fn counting(&self, workload: &Workload, before: Option<&Counting>) -> Counting {
+        workload.opt_in.counting(AutoReload::Off, before)
     }
 
     /// Takes the record from the workload's report: the first time, or after the report came.
@@ -414,16 +424,16 @@ impl Index {
     fn with_sight<R>(
         &self,
         workload: &Workload,
-        auto_reload: AutoReload,
+        counting: &Counting,
         now: Timestamp,
         look: impl FnOnce(&Sight<'_>) -> Option<R>,
     ) -> Option<R> {
-        let consumed = Consumed::of(&workload.consumption, auto_reload, &self.configs);
+        let consumed = Consumed::of(&workload.id.namespace, &workload.consumption, counting, &self.configs);
         let uid = workload.uid.as_ref()?;
         look(&Sight {
             workload,
             uid,
-            auto_reload,
+            counting,
             consumed: &consumed,
             configs: &self.configs,
             pods: &self.pods_of_workload(uid),
@@ -455,7 +465,7 @@ impl Index {
         if let Some(kind) = self.unsynced(&tracked.workload) {
             return Some(Decision::Hold(Hold::NotSynced { kind: kind.as_str() }));
         }
-        self.with_sight(&tracked.workload, record.auto_reload, now, |sight| {
+        self.with_sight(&tracked.workload, &record.counting, now, |sight| {
             Some(decide::decide(record, sight, &self.policy))
         })
     }
@@ -472,7 +482,7 @@ impl Index {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
         let workload = &tracked.workload;
-        let digest = self.with_sight(workload, record.auto_reload, now, |sight| {
+        let digest = self.with_sight(workload, &record.counting, now, |sight| {
             Some(sight.consumed.digest(sight.uid, self.keyring.current()))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };

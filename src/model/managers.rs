@@ -17,15 +17,11 @@ const LEAVERS: [&str; 7] = [
     "kubectl-client-side-apply",
     "kubectl",
     "kubectl-create",
-    KUBECTL_REPLACE,
+    "kubectl-replace",
     "before-first-apply",
     "argocd-controller",
     "argocd-application-controller",
 ];
-
-/// Leaves keys behind, and yet stands for a person's command where a value differs from the annotation: the manifest
-/// was read from the server, changed, and written back.
-const KUBECTL_REPLACE: &str = "kubectl-replace";
 
 /// Managers that stand for a person's single command.
 const HANDS: [&str; 15] = [
@@ -87,15 +83,6 @@ impl Managers {
         let manager = owner.manager.as_str();
         let applier = APPLIERS.contains(&manager) || self.more_appliers.contains(manager);
         applier && owner.operation == Operation::Apply
-    }
-}
-
-/// Whether a value that this owner wrote over a declared one is a person's change.
-pub(crate) fn overwrites_by_hand(owner: &ManagerEntry, standing: Standing) -> bool {
-    match standing {
-        Standing::Hand => true,
-        Standing::Leaver => owner.manager.as_str() == KUBECTL_REPLACE,
-        Standing::Somebody => false,
     }
 }
 

@@ -7,6 +7,7 @@ pub mod config;
 pub mod consumed;
 pub mod consumers;
 pub mod consumption;
+pub mod counting;
 pub mod decide;
 pub mod declared;
 pub mod delivered;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use crate::api::auto_reload::AutoReload;
 use crate::model::config::Configs;
-use crate::model::consumed::{Consumed, ConsumedConfig, Presence};
+use crate::model::consumed::{Attention, Consumed, ConsumedConfig, Presence};
+use crate::model::counting::Counting;
 use crate::model::delivered::{CLOCK_SKEW, later};
 use crate::model::digest::{HashKey, Keyring};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion, Uid};
@@ -26,7 +26,7 @@ pub struct Sight<'a> {
     /// Its uid.
     pub uid: &'a Uid,
     /// What counts for it.
-    pub auto_reload: AutoReload,
+    pub counting: &'a Counting,
     /// What it consumes.
     pub consumed: &'a Consumed,
     /// All configs.
@@ -66,7 +66,7 @@ impl Record {
     pub fn adopt(sight: &Sight<'_>, keyring: &Keyring) -> Self {
         let stamp = sight.workload.stamp.clone();
         let stamp = stamp.map(|text| LastStamp::found(text, sight.now));
-        let mut record = Self { auto_reload: sight.auto_reload, stamp, ..Self::default() };
+        let mut record = Self { counting: sight.counting.clone(), stamp, ..Self::default() };
         for (id, config) in sight.consumed.iter() {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
@@ -80,8 +80,8 @@ impl Record {
     /// Compares the record with what there is, and opens entries.
     pub fn observe(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Vec<News> {
         let mut news = Vec::new();
-        let scope = if self.auto_reload == sight.auto_reload { Scope::Same } else { Scope::Other };
-        self.auto_reload = sight.auto_reload;
+        let scope = if self.counting == *sight.counting { Scope::Same } else { Scope::Other };
+        self.counting = sight.counting.clone();
         self.entries.retain(|entry| sight.consumed.get(&entry.config.within(&sight.workload.id.namespace)).is_some());
         for (id, config) in sight.consumed.iter() {
             match self.entry_mut(&id.local()) {
@@ -89,7 +89,8 @@ impl Record {
                 None => {
                     let mut entry = Entry::new(id, config, keyring.current(), sight.now);
                     // An edit of the template made the workload consume it.
-                    if entry.digest.is_some() && scope == Scope::Same {
+                    let counts = config.attention == Attention::Counts;
+                    if entry.digest.is_some() && scope == Scope::Same && counts {
                         news.push(open(&mut entry, config, sight, BTreeSet::new()));
                     }
                     self.insert(entry);
@@ -171,6 +172,10 @@ impl Entry {
             self.absent_since.get_or_insert(sight.now);
             return None;
         }
+        if config.attention == Attention::Ignored {
+            self.follow(id, config, keyring.current());
+            return None;
+        }
         let Some(digest) = &self.digest else {
             return self.appear(id, config, sight, keyring);
         };
@@ -248,7 +253,7 @@ fn open(entry: &mut Entry, config: &ConsumedConfig, sight: &Sight<'_>, keys: BTr
 /// The config's version, if it was written after the workload was made and pods may have started before that.
 fn newer_than_the_workload(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedConfig) -> Option<ResourceVersion> {
     let version = config.version()?;
-    if version <= sight.workload.born? {
+    if version <= sight.workload.born? || config.attention == Attention::Ignored {
         return None;
     }
     let waited_for = !config.optional && sight.configs.get(id)?.born == Some(version);
@@ -257,7 +262,7 @@ fn newer_than_the_workload(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedCo
 
 /// Whether a container that reads this config may have started since then.
 fn started_since(sight: &Sight<'_>, config: &ConfigId, since: Timestamp) -> bool {
-    let readers = sight.workload.consumption.readers(config, sight.auto_reload);
+    let readers = sight.workload.consumption.readers(config, sight.counting);
     let active = sight.pods.iter().filter(|pod| pod.phase == Phase::Active);
     let mut containers = active.flat_map(|pod| &pod.containers).filter(|container| readers.contains(&container.name));
     containers.any(|container| match container.started {

@@ -6,19 +6,19 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::auto_reload::AutoReload;
 use crate::model::cause::Cause;
 use crate::model::consumed::ConsumedConfig;
+use crate::model::counting::Counting;
 use crate::model::digest::{Digest, HashKey, KeyDigest};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion};
 
 /// The record of one workload.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// Which ways to consume counted when the entries were made.
+    /// What counted when the entries were made.
     #[serde(default)]
-    pub auto_reload: AutoReload,
+    pub counting: Counting,
     /// An entry for each consumed config, in the order of their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Entry>,
@@ -210,6 +210,13 @@ impl Entry {
     pub fn update(&mut self, id: &ConfigId, config: &ConsumedConfig, key: &HashKey) {
         self.digest = config.digest(id, key);
         self.keys = name_keys(id, config, key);
+    }
+
+    /// Takes over the digests of this moment, and forgets what is not delivered: its changes roll nobody.
+    pub fn follow(&mut self, id: &ConfigId, config: &ConsumedConfig, key: &HashKey) {
+        self.update(id, config, key);
+        self.absent_since = None;
+        self.change = None;
     }
 
     /// Opens it, or notes one more change of an open one.

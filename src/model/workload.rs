@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::annotations::CONFIG_HASH;
-use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
+use crate::api::opt_in::OptIn;
 use crate::model::consumption::Consumption;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 
 /// What restamp keeps of an object that owns a pod template.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// Which one.
     pub id: WorkloadId,
@@ -29,8 +29,8 @@ pub struct Workload {
     pub deleting: bool,
     /// Whether another workload owns it: then that one counts.
     pub owned: Owned,
-    /// Whether it rolls when what it consumes changes.
-    pub auto_reload: Result<AutoReload, InvalidAnnotation>,
+    /// What its annotations say.
+    pub opt_in: OptIn,
     /// What its containers read.
     pub consumption: Consumption,
     /// The stamp that its pod template carries.
@@ -118,7 +118,7 @@ impl Workload {
             generation: metadata.generation.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
             owned: controller_of(metadata.owner_references.as_deref()).map_or(Owned::Not, |_| Owned::ByController),
-            auto_reload: AutoReload::of(metadata.annotations.as_ref(), annotations),
+            opt_in: OptIn::read(metadata.annotations.as_ref(), annotations),
             stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
             strategy: Strategy::Rolling,
             progress: Progress::Unobserved,
@@ -272,6 +272,7 @@ fn annotation(metadata: &ObjectMeta, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::auto_reload::AutoReload;
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -316,6 +317,6 @@ mod tests {
             json!({"template": {"metadata": {"annotations": {(CONFIG_HASH): "s", "restamp.dev/auto-reload": "true"}}}}),
             json!({}),
         );
-        assert_eq!((workload.stamp.as_deref(), workload.auto_reload), (Some("s"), Ok(AutoReload::Everything)));
+        assert_eq!((workload.stamp.as_deref(), workload.opt_in.auto_reload), (Some("s"), Some(AutoReload::Everything)));
     }
 }

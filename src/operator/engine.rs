@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{info, warn};
 
+use crate::api::auto_reload::InvalidAnnotation;
 use crate::model::decide::Policy;
 use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
@@ -67,8 +68,8 @@ pub struct Engine {
     pub(super) failures: HashMap<WorkloadId, String>,
     /// The workloads that are held, and why, in one word.
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
-    /// The last annotation that each workload was told about.
-    pub(super) told: HashMap<WorkloadId, String>,
+    /// The annotations that each workload was told about.
+    pub(super) told: HashMap<WorkloadId, Vec<InvalidAnnotation>>,
     pub(super) retries: Retries<Again>,
     alarms: DelayQueue<Again>,
     alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,

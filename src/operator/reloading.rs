@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
-use crate::api::auto_reload::AutoReload;
 use crate::api::drift_report::DriftReport;
 use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
 use crate::model::cause::Cause;
@@ -29,7 +28,7 @@ const WATCH_DELAY: SignedDuration = SignedDuration::from_secs(5);
 impl Engine {
     /// Decides what is due for a workload, and does it.
     pub(super) fn review_workload(&mut self, id: &WorkloadId, now: Timestamp) {
-        self.tell_invalid_annotation(id);
+        self.tell_invalid_annotations(id);
         // A stamp under way brings us back when it ends.
         if self.stamping.contains(id) {
             return;
@@ -136,17 +135,17 @@ impl Engine {
         }
     }
 
-    fn tell_invalid_annotation(&mut self, id: &WorkloadId) {
-        let invalid = self.index.workload(id).and_then(|tracked| tracked.workload.auto_reload.as_ref().err());
-        let Some(invalid) = invalid else {
-            self.told.remove(id);
-            return;
-        };
-        let (name, note) = (invalid.name, invalid.to_string());
-        if self.told.insert(id.clone(), note.clone()).as_ref() != Some(&note) {
-            self.metrics.invalid_annotation(name);
-            warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{note}");
-            self.tell_workload(id, Reason::InvalidAnnotation, note);
+    fn tell_invalid_annotations(&mut self, id: &WorkloadId) {
+        let problems = self.index.workload(id).map(|tracked| tracked.workload.opt_in.problems.clone());
+        let problems = problems.unwrap_or_default();
+        let told = self.told.remove(id).unwrap_or_default();
+        for problem in problems.iter().filter(|problem| !told.contains(problem)) {
+            self.metrics.invalid_annotation(problem.name);
+            warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{problem}");
+            self.tell_workload(id, Reason::InvalidAnnotation, problem.to_string());
+        }
+        if !problems.is_empty() {
+            self.told.insert(id.clone(), problems);
         }
     }
 
@@ -222,7 +221,7 @@ impl Engine {
             self.outdated.remove(id);
             return;
         };
-        if tracked.workload.auto_reload != Ok(AutoReload::Off) {
+        if !self.index.is_opted_out(tracked) {
             return;
         }
         let stored = self.reports.status(&key).and_then(|status| status.reload.as_ref());

@@ -136,6 +136,7 @@ fn yaml_options() -> serde_saphyr::Options {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
         emit_comments: false,
         strict_booleans: true,
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
         with_snippet: false,
     }
 }

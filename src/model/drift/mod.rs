@@ -18,7 +18,7 @@ use crate::model::config::Config;
 use crate::model::consumers::Consumers;
 use crate::model::declared::Declared;
 use crate::model::last_applied::LastApplied;
-use crate::model::managed_fields::Operation;
+use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::managers::Managers;
 use crate::model::names::KeyName;
 
@@ -66,14 +66,17 @@ impl<'a> Case<'a> {
         live.filter(move |key| !self.declared.has(key) && !expected.has(key))
     }
 
+    /// Who owns something of the config; nobody where managedFields are hidden, or are none that we can read.
+    fn owners(&self) -> &'a [ManagerEntry] {
+        self.config.managed_fields.as_deref().unwrap_or_default()
+    }
+
     /// Whether the baseline speaks of the object as it is: owners are shown, and none beside the applier owns keys by
     /// Apply. Otherwise the annotation may be a leftover.
     fn declaration_is_current(&self) -> bool {
-        let Some(owners) = &self.config.managed_fields else {
-            return false;
-        };
-        let mut applying = owners.iter().filter(|owner| owner.operation == Operation::Apply && !owner.keys.is_empty());
-        applying.all(|owner| self.declared.is_by(owner, self.managers))
+        let applying = |owner: &&ManagerEntry| owner.operation == Operation::Apply && !owner.keys.is_empty();
+        let mut applying = self.owners().iter().filter(applying);
+        !self.owners().is_empty() && applying.all(|owner| self.declared.is_by(owner, self.managers))
     }
 
     fn notes(&self, malformed: Option<UnknownIgnore>) -> Vec<Note> {
@@ -84,7 +87,7 @@ impl<'a> Case<'a> {
 
     /// Whether managedFields, if they were shown, could tell more.
     fn hidden_owners_matter(&self) -> bool {
-        if self.config.managed_fields.is_some() {
+        if !self.owners().is_empty() {
             return false;
         }
         let differs = |(key, value)| self.config.values.get(key).map(|live| live.fingerprint) != value;

@@ -1,6 +1,5 @@
 //! The owner table: what the owners of a live key say about it, if it is not declared.
 
-use crate::model::config::Config;
 use crate::model::managed_fields::ManagerEntry;
 use crate::model::managers::{Managers, Standing};
 use crate::model::names::KeyName;
@@ -21,8 +20,7 @@ pub(super) enum Row<'a> {
 }
 
 /// The row of one key: of several owners the lowest one counts, and in one row who wrote last.
-pub(super) fn row<'a>(config: &'a Config, key: &KeyName, managers: &Managers) -> Row<'a> {
-    let entries = config.managed_fields.as_deref().unwrap_or_default();
+pub(super) fn row<'a>(entries: &'a [ManagerEntry], key: &KeyName, managers: &Managers) -> Row<'a> {
     let owners = entries.iter().filter(|entry| entry.keys.contains(key));
     let lowest = owners
         .map(|owner| (managers.standing(owner), owner))
@@ -40,6 +38,7 @@ pub(super) fn row<'a>(config: &'a Config, key: &KeyName, managers: &Managers) ->
 mod tests {
     use super::*;
     use crate::model::builders::{ConfigBuilder, secret};
+    use crate::model::config::Config;
     use crate::model::managed_fields::Operation::{Apply, Update};
     use rstest::rstest;
 
@@ -48,7 +47,8 @@ mod tests {
     }
 
     fn row_name(config: &Config) -> String {
-        match row(config, &"K".into(), &Managers::default()) {
+        let owners = config.managed_fields.as_deref().unwrap_or_default();
+        match row(owners, &"K".into(), &Managers::default()) {
             Row::Leaver(owner) => format!("left by {}", owner.manager),
             Row::Hand(owner) => format!("by hand with {}", owner.manager),
             other => format!("{other:?}").to_lowercase(),

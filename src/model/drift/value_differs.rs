@@ -4,7 +4,7 @@ use super::{Case, Finding, Writer};
 use crate::model::config::Config;
 use crate::model::fingerprint::Fingerprint;
 use crate::model::managed_fields::ManagerEntry;
-use crate::model::managers::overwrites_by_hand;
+use crate::model::managers::Standing;
 use crate::model::names::KeyName;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -41,10 +41,9 @@ enum Change<'a> {
 }
 
 fn changed_by<'a>(case: &Case<'a>, key: &KeyName) -> Change<'a> {
-    let entries = case.config.managed_fields.as_deref().unwrap_or_default();
-    let owners: Vec<_> = entries.iter().filter(|entry| entry.keys.contains(key)).collect();
+    let owners: Vec<_> = case.owners().iter().filter(|entry| entry.keys.contains(key)).collect();
     if owners.is_empty() {
-        let owners_known = entries.iter().any(|entry| !entry.keys.is_empty());
+        let owners_known = case.owners().iter().any(|entry| !entry.keys.is_empty());
         return if owners_known { Change::Nobody } else { Change::Unclear };
     }
     // The applier owns for ever what it sent in `stringData`, also when a hand has changed it since.
@@ -53,7 +52,7 @@ fn changed_by<'a>(case: &Case<'a>, key: &KeyName) -> Change<'a> {
         .map(|owner| (case.managers.standing(owner), owner))
         .max_by_key(|(standing, owner)| (*standing, owner.time, &owner.manager));
     match lowest {
-        Some((standing, owner)) if overwrites_by_hand(owner, standing) => Change::Hand(owner),
+        Some((Standing::Hand, owner)) => Change::Hand(owner),
         _ => Change::Unclear,
     }
 }
@@ -71,7 +70,7 @@ mod tests {
 
     #[rstest]
     #[case::by_hand(changed().owned("kubectl-patch", Update, &["K"]), &["ValueDiffers K (kubectl-patch)"])]
-    #[case::by_replace(changed().owned("kubectl-replace", Update, &["A", "K"]), &["ValueDiffers K (kubectl-replace)"])]
+    #[case::by_a_webhook_at_replace(changed().owned("kubectl-replace", Update, &["A", "K"]), &[])]
     #[case::by_hand_after_server_side_apply(
         changed().owned("kubectl", Apply, &["A", "K"]).owned("kubectl-edit", Update, &["K"]),
         &["ValueDiffers K (kubectl-edit)"])]

@@ -1,0 +1,126 @@
+//! No value of a config is in anything that `restamp scan` prints, whatever it is given.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use serde_json::{Value, json};
+
+/// A text that stands nowhere else.
+fn marker() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    format!("Marker{:x}x{:x}", now.as_nanos(), std::process::id())
+}
+
+/// What a scan of this input prints, on both streams.
+fn printed(input: &str, output: &str) -> String {
+    let mut scan = Command::new(env!("CARGO_BIN_EXE_restamp"))
+        .args(["scan", "--filename", "-", "-o", output])
+        .env("RUST_LOG", "trace")
+        .env("RUST_BACKTRACE", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    scan.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let scan = scan.wait_with_output().unwrap();
+    let printed = format!("{}{}", String::from_utf8_lossy(&scan.stdout), String::from_utf8_lossy(&scan.stderr));
+    assert!(!printed.contains("panicked"), "{printed}");
+    printed
+}
+
+fn assert_no_marker(input: &str, marker: &str) {
+    for output in ["table", "json", "yaml"] {
+        let printed = printed(input, output);
+        assert!(!printed.is_empty());
+        for form in [marker.to_owned(), BASE64_STANDARD.encode(marker), marker.to_lowercase()] {
+            assert!(!printed.contains(&form), "{form} of\n{input}\nis in\n{printed}");
+        }
+    }
+}
+
+/// A Secret that has every finding, with the marker in each of its values.
+fn secret(marker: &str) -> Value {
+    let value = BASE64_STANDARD.encode(marker);
+    let manifest = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "ns"},
+        "data": {"CHANGED": BASE64_STANDARD.encode("another")}, "stringData": {"GONE": marker, "KEPT": marker},
+    });
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {
+            "name": "s", "namespace": "ns",
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": manifest.to_string()},
+            "managedFields": [
+                {"manager": "kubectl-client-side-apply", "operation": "Update",
+                    "fieldsV1": {"f:data": {"f:OLD": {}, "f:KEPT": {}}}},
+                {"manager": "kubectl-edit", "operation": "Update",
+                    "fieldsV1": {"f:data": {"f:HAND": {}, "f:CHANGED": {}}}},
+            ],
+        },
+        "data": {"OLD": value, "KEPT": value, "HAND": value, "CHANGED": value},
+    })
+}
+
+#[test]
+fn no_report_shows_a_value() {
+    let marker = marker();
+    let secret = secret(&marker);
+    let found = printed(&secret.to_string(), "json");
+    for finding in ["StaleKey", "UndeclaredKey", "MissingKey", "ValueDiffers"] {
+        assert!(found.contains(finding), "{found}");
+    }
+    assert_no_marker(&secret.to_string(), &marker);
+    assert_no_marker(&serde_saphyr::to_string(&secret).unwrap(), &marker);
+}
+
+#[test]
+fn no_error_shows_a_value() {
+    let marker = marker();
+    let yaml = |data: &str| format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\ndata:\n  {data}\n");
+    let annotation = |text: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s",
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": text}}})
+        .to_string()
+    };
+    let mut inputs: Vec<String> = [
+        "A: '{marker}!'",
+        "A: {marker}!",
+        "A: [{marker}]",
+        "A: {{marker}: 1}",
+        "A: *{marker}",
+        "A: !!int {marker}",
+        "A: !!binary {marker}!",
+        "A: !{marker} x",
+        "A: \"{marker}",
+        "A: '{marker}' x",
+        "A: \"\\{marker}\"",
+        "A: |\n {marker}",
+        "A: >9\n {marker}",
+        "A: {marker}: {marker}",
+        "A: @{marker}",
+        "A: {marker}\n  A: {marker}",
+        "? [{marker}]\n  : x",
+        "- {marker}",
+        "{marker}",
+        "\t{marker}",
+    ]
+    .iter()
+    .map(|data| yaml(&data.replace("{marker}", &marker)))
+    .collect();
+    let json = secret(&marker).to_string();
+    let cuts = [json.len() / 3, json.len() / 2, json.len() - 40, json.len() - 1];
+    inputs.extend(cuts.iter().map(|cut| json[..*cut].to_owned()));
+    inputs.push(json.replacen(&BASE64_STANDARD.encode(&marker), &format!("{marker}!"), 1));
+    inputs.push(json.replacen(&format!("\"{}\"", BASE64_STANDARD.encode(&marker)), &format!("[\"{marker}\"]"), 1));
+    inputs.push(annotation(&format!("{{\"stringData\":{{\"A\":\"{marker}\"")));
+    inputs.push(annotation(&marker));
+    inputs.push(marker.clone());
+    inputs.push(format!("kind: {marker}: x"));
+    for input in inputs {
+        assert_no_marker(&input, &marker);
+    }
+}
