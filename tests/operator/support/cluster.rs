@@ -79,6 +79,11 @@ impl Cluster {
         path
     }
 
+    /// Ends a component of the control plane and starts it again, with the same address.
+    pub fn restart(&self, component: &str) {
+        tool(&["restart", self.dir.to_str().unwrap(), component], &[]);
+    }
+
     /// Runs kubectl as the administrator; what it prints.
     pub fn kubectl(&self, args: &[&str]) -> String {
         self.kubectl_reading("", args)
