@@ -126,12 +126,6 @@ pub fn shared() -> &'static Cluster {
     CLUSTER.get_or_init(Cluster::start)
 }
 
-/// The cluster for tests that start and end operators, one test at a time.
-pub fn exclusive() -> &'static Cluster {
-    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(Cluster::start)
-}
-
 fn script() -> PathBuf {
     repository("tests/cluster/cluster")
 }
