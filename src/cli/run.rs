@@ -1,5 +1,6 @@
 //! `restamp run`: the operator.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 
 use jiff::SignedDuration;
@@ -52,7 +53,8 @@ pub enum Failure {
 
 /// Runs the operator until it is told to stop.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    tracing_subscriber::fmt().with_env_filter(EnvFilter::new(&args.log)).with_writer(std::io::stderr).init();
+    let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(&args.log)).with_writer(std::io::stderr);
+    log.with_ansi(std::io::stderr().is_terminal()).init();
     let options = Options {
         own_namespace: args.own_namespace.clone(),
         bind: args.bind,

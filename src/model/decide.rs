@@ -216,16 +216,23 @@ fn min_interval(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
 
 /// A rollout that is not ours is in progress, and all pods that it leaves will have been made after the change.
 fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
-    let workload = sight.workload;
-    if workload.progress != Progress::InProgress || workload.strategy != Strategy::Rolling {
-        return None;
-    }
-    let is_current = current_revision(sight)?;
-    if delivered::unproven(record, sight).any(is_current) {
-        return None;
-    }
+    let waits = match (sight.workload.progress, sight.workload.strategy) {
+        // Somebody has just changed the spec: in a moment it is known which pods that leaves.
+        (Progress::Unobserved, _) => true,
+        (Progress::InProgress, Strategy::Rolling) => leaves_only_proven_pods(record, sight),
+        // The watch of pods is behind if it still shows those of earlier revisions.
+        (Progress::Complete { .. }, _) => {
+            leaves_only_proven_pods(record, sight) && delivered::unproven(record, sight).next().is_some()
+        }
+        (Progress::InProgress, Strategy::ByHand) => false,
+    };
     let first = record.unanswered().map(|change| change.first_seen).min()?;
-    wait(first, OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)
+    waits.then(|| wait(first, OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)).flatten()
+}
+
+/// Whether the pods of the present revision have all read the changes; not if they can't be told from others.
+fn leaves_only_proven_pods(record: &Record, sight: &Sight<'_>) -> bool {
+    current_revision(sight).is_some_and(|is_current| !delivered::unproven(record, sight).any(is_current))
 }
 
 /// Tells the pods of the revision that the controller works towards; `None` if they can't be told.

@@ -159,8 +159,19 @@ fn it_waits_for_somebody_elses_rollout_of_pods_that_are_all_later(
     assert_eq!(seen(&workload, 600).pod(later()).decide(&record), Decision::Stamp, "not for ever");
     assert_eq!(seen(&workload, 10).pod(later()).pod(earlier()).decide(&record), Decision::Stamp);
     assert_eq!(seen(&workload.clone().by_hand(), 10).pod(later()).decide(&record), Decision::Stamp);
-    let complete = workload.progress(Progress::Complete { pods: 2 });
-    assert_eq!(seen(&complete, 10).pod(later()).decide(&record), Decision::Stamp);
+    let complete = workload.clone().progress(Progress::Complete { pods: 1 });
+    assert_eq!(seen(&complete, 10).pod(later()).decide(&record), others(600), "the old one is shown, and gone");
+    assert_eq!(seen(&complete, 10).pod(earlier()).decide(&record), Decision::Stamp);
+    let just_changed = workload.progress(Progress::Unobserved);
+    assert_eq!(seen(&just_changed, 10).pod(earlier()).decide(&record), others(600), "what it leaves is not known yet");
+    assert_eq!(seen(&just_changed, 600).pod(earlier()).decide(&record), Decision::Stamp, "not for ever");
+}
+
+#[test]
+fn a_rollout_that_is_over_and_left_no_pods_is_not_waited_for() {
+    let workload = w().progress(Progress::Complete { pods: 0 });
+    let seen = scene(workload.clone()).config(config_map("c").value("A", "2").at_version(10)).replica_set("rs-2");
+    assert_eq!(seen.second(10).decide(&record(&workload, &[0])), Decision::Stamp);
 }
 
 #[test]
