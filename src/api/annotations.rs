@@ -1,5 +1,7 @@
 //! The annotations that users write, by name.
 
+/// What the names of all of them begin with.
+pub const PREFIX: &str = "restamp.dev/";
 /// On a workload, or on its pod template: whether it rolls when what it consumes changes.
 pub const AUTO_RELOAD: &str = "restamp.dev/auto-reload";
 /// On a workload, or on its pod template: configs that count even if no container names them.

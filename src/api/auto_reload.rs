@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::annotations::AUTO_RELOAD;
 use crate::model::consumption::Refresh;
 
-/// The value of [`AUTO_RELOAD`].
+/// The value of [`AUTO_RELOAD`], or what Reloader's annotations want.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum AutoReload {
     /// `"false"`, or no annotation.
@@ -18,6 +18,8 @@ pub enum AutoReload {
     Everything,
     /// `"at-start"`: files that the kubelet swaps in place don't count.
     AtStart,
+    /// Reloader's `search`: any change of what it consumes counts, if the config is annotated to match.
+    Matching,
 }
 
 impl AutoReload {
@@ -25,7 +27,7 @@ impl AutoReload {
     pub fn counts(self, refresh: Refresh) -> bool {
         match self {
             Self::Off => false,
-            Self::Everything => true,
+            Self::Everything | Self::Matching => true,
             Self::AtStart => refresh == Refresh::AtStart,
         }
     }
@@ -54,9 +56,12 @@ pub struct InvalidAnnotation {
     expected: &'static str,
 }
 
+/// As many characters of a value are said.
+const LONGEST_VALUE: usize = 100;
+
 impl InvalidAnnotation {
     /// This annotation, with what is wrong in it, and what to write instead.
     pub fn new(name: &'static str, value: &str, expected: &'static str) -> Self {
-        Self { name, value: value.to_owned(), expected }
+        Self { name, value: value.chars().take(LONGEST_VALUE).collect(), expected }
     }
 }

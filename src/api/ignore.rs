@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use crate::api::annotations::IGNORE;
+use crate::api::stakater;
+use crate::api::vocabulary::Vocabulary;
 
 /// What is not looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,6 +22,15 @@ impl Ignore {
     /// What these annotations of a config ask for, if anything.
     pub fn read(annotations: &BTreeMap<String, String>) -> Result<Option<Self>, UnknownIgnore> {
         annotations.get(IGNORE).map(|text| text.parse()).transpose()
+    }
+
+    /// Whether the changes of a config with these annotations roll nothing. Where ours is there, it alone counts.
+    pub fn stops_reload(annotations: &BTreeMap<String, String>, vocabulary: Vocabulary) -> bool {
+        match (Self::read(annotations), vocabulary) {
+            (Ok(Some(ignore)), _) => ignore.covers_reload(),
+            (Ok(None), Vocabulary::WithStakater) => stakater::is_ignored(annotations),
+            (Ok(None), Vocabulary::Own) | (Err(_), _) => false,
+        }
     }
 
     /// Whether the config's changes roll nothing.
@@ -66,6 +77,23 @@ mod tests {
         let annotations = [(IGNORE.to_owned(), text.to_owned())].into();
         assert_eq!(Ignore::read(&annotations), Ok(Some(ignore)));
         assert_eq!(ignore.covers_drift(), drift);
+    }
+
+    #[rstest]
+    #[case::ours(&[(IGNORE, "reload")], Vocabulary::Own, true)]
+    #[case::nothing(&[], Vocabulary::WithStakater, false)]
+    #[case::reloaders(&[("reloader.stakater.com/ignore", "true")], Vocabulary::WithStakater, true)]
+    #[case::reloaders_where_it_does_not_count(&[("reloader.stakater.com/ignore", "true")], Vocabulary::Own, false)]
+    #[case::ours_before_reloaders(
+        &[(IGNORE, "drift"), ("reloader.stakater.com/ignore", "true")], Vocabulary::WithStakater, false)]
+    #[case::another_value(&[("reloader.stakater.com/ignore", "yes")], Vocabulary::WithStakater, false)]
+    fn reloaders_ignore_counts_where_its_vocabulary_does(
+        #[case] annotations: &[(&str, &str)],
+        #[case] vocabulary: Vocabulary,
+        #[case] expected: bool,
+    ) {
+        let annotations = annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        assert_eq!(Ignore::stops_reload(&annotations, vocabulary), expected);
     }
 
     #[test]

@@ -1,14 +1,21 @@
 //! How a workload is opted in: its own annotations, then those of its pod template, then its namespace's default.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
 use jiff::SignedDuration;
 
-use crate::api::annotations::{AUTO_RELOAD, MIN_INTERVAL, RELOAD_EXCLUDE, RELOAD_ON};
+use crate::api::annotations::{AUTO_RELOAD, MIN_INTERVAL, PREFIX, RELOAD_EXCLUDE, RELOAD_ON};
 use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
 use crate::api::patterns::{ConfigPattern, Exclusion};
+use crate::api::stakater::{self, Stakater, Wish};
+use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
+
+const CONFIGS: &str = "a list such as \"configmap/a, secret/b-*\"";
+const EXCLUSIONS: &str = "a list such as \"configmap/x, secret/y:KEY\"";
+/// A list holds this many items at most: who may annotate a workload decides how much we keep and compare.
+const MOST_ITEMS: usize = 100;
+const FEWER: &str = "100 items at most; this one and those behind it don't count";
 
 /// What a workload's annotations say.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -23,6 +30,41 @@ pub struct OptIn {
     pub min_interval: Option<SignedDuration>,
     /// The annotations that don't parse. What was right of them counts.
     pub problems: Vec<InvalidAnnotation>,
+    /// Whose annotations were read.
+    pub vocabulary: Vocabulary,
+    /// What Reloader's annotations say of ConfigMaps, where `auto_reload` says nothing.
+    pub config_maps: Wish,
+    /// What Reloader's annotations say of Secrets, where `auto_reload` says nothing.
+    pub secrets: Wish,
+}
+
+/// The annotations of a workload and of its pod template, as far as they are ours or Reloader's.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Annotations {
+    /// The workload's own.
+    pub workload: BTreeMap<String, String>,
+    /// Those of its pod template.
+    pub template: BTreeMap<String, String>,
+}
+
+impl Annotations {
+    /// Keeps what may have to be read again, since only the namespace tells whether Reloader's annotations count;
+    /// nothing if there are none of them.
+    pub fn with_stakater(
+        workload: Option<&BTreeMap<String, String>>,
+        template: Option<&BTreeMap<String, String>>,
+    ) -> Option<Self> {
+        let all = || [workload, template].into_iter().flatten().flat_map(BTreeMap::keys);
+        if !all().any(|name| stakater::is_one(name)) {
+            return None;
+        }
+        let is_read = |(name, _): &(&String, &String)| name.starts_with(PREFIX) || stakater::is_one(name);
+        let kept = |annotations: Option<&BTreeMap<String, String>>| {
+            let read = annotations.into_iter().flatten().filter(is_read);
+            read.map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        Some(Self { workload: kept(workload), template: kept(template) })
+    }
 }
 
 impl OptIn {
@@ -32,55 +74,98 @@ impl OptIn {
             |name: &str| [workload, template].into_iter().flatten().find_map(|annotations| annotations.get(name));
         let mut problems = Vec::new();
         let auto_reload = said(AUTO_RELOAD).and_then(|value| noted(value.parse(), &mut problems));
-        let reload_on = list(RELOAD_ON, said(RELOAD_ON), "a list such as \"configmap/a, secret/b-*\"", &mut problems);
-        let exclude =
-            list(RELOAD_EXCLUDE, said(RELOAD_EXCLUDE), "a list such as \"configmap/x, secret/y:KEY\"", &mut problems);
-        let min_interval = said(MIN_INTERVAL).and_then(|value| noted(interval(value), &mut problems));
-        Self { auto_reload, reload_on, exclude, min_interval, problems }
+        let reload_on = list(RELOAD_ON, said(RELOAD_ON), CONFIGS, &mut problems, str::parse);
+        let exclude = list(RELOAD_EXCLUDE, said(RELOAD_EXCLUDE), EXCLUSIONS, &mut problems, str::parse);
+        let min_interval = said(MIN_INTERVAL).and_then(|value| noted(interval(MIN_INTERVAL, value), &mut problems));
+        Self { auto_reload, reload_on, exclude, min_interval, problems, ..Self::default() }
+    }
+
+    /// Adds what Reloader's annotations say: to each of what counts, what counts unnamed, what does not, and how often,
+    /// where ours say nothing of it. The table in docs/reference/annotations.md, row by row.
+    pub fn or_stakater(mut self, other: Stakater) -> Self {
+        self.vocabulary = Vocabulary::WithStakater;
+        if self.is_unsaid(AUTO_RELOAD) && self.auto_reload.is_none() {
+            (self.config_maps, self.secrets) = (other.config_maps, other.secrets);
+        }
+        if self.is_unsaid(RELOAD_ON) && self.reload_on.is_empty() {
+            self.reload_on = other.reload_on;
+        }
+        if self.is_unsaid(RELOAD_EXCLUDE) && self.exclude.is_empty() {
+            self.exclude = other.exclude;
+        }
+        if self.is_unsaid(MIN_INTERVAL) {
+            self.min_interval = self.min_interval.or(other.min_interval);
+        }
+        self.problems.extend(other.problems);
+        self
+    }
+
+    /// Whether this annotation of ours is not there, or parses.
+    fn is_unsaid(&self, name: &str) -> bool {
+        !self.problems.iter().any(|problem| problem.name == name)
+    }
+
+    /// Whether nothing is said of what counts.
+    pub fn is_silent(&self) -> bool {
+        let wishes = [self.config_maps, self.secrets];
+        self.auto_reload.is_none() && self.problems.is_empty() && wishes.into_iter().all(Wish::is_silent)
     }
 
     /// What counts, with this default of the namespace. While `auto-reload` does not parse, what counted before does.
     pub fn counting(&self, default: AutoReload, before: Option<&Counting>) -> Counting {
         let (config_maps, secrets) = match (self.auto_reload, before) {
             (Some(said), _) => (said, said),
-            (None, Some(before)) if self.problems.iter().any(|problem| problem.name == AUTO_RELOAD) => {
-                (before.config_maps, before.secrets)
-            }
-            (None, _) => (default, default),
+            (None, Some(before)) if !self.is_unsaid(AUTO_RELOAD) => (before.config_maps, before.secrets),
+            (None, before) => (
+                self.config_maps.or(default, before.map(|before| before.config_maps)),
+                self.secrets.or(default, before.map(|before| before.secrets)),
+            ),
         };
         let reload_on = match self.auto_reload {
             Some(AutoReload::Off) => Vec::new(),
             _ => self.reload_on.clone(),
         };
-        Counting { config_maps, secrets, reload_on, exclude: self.exclude.clone() }
+        let exclude = self.exclude.clone();
+        Counting { config_maps, secrets, reload_on, exclude, vocabulary: self.vocabulary }
     }
 }
 
-fn noted<T>(read: Result<T, InvalidAnnotation>, problems: &mut Vec<InvalidAnnotation>) -> Option<T> {
+/// What was read, or nothing, where the problem is noted.
+pub(super) fn noted<T>(read: Result<T, InvalidAnnotation>, problems: &mut Vec<InvalidAnnotation>) -> Option<T> {
     read.map_err(|problem| problems.push(problem)).ok()
 }
 
 /// The items that parse, with commas between them.
-fn list<T: FromStr>(
+pub(super) fn list<T, E>(
     name: &'static str,
     value: Option<&String>,
     expected: &'static str,
     problems: &mut Vec<InvalidAnnotation>,
+    parse: impl Fn(&str) -> Result<T, E>,
 ) -> Vec<T> {
-    let items = value.into_iter().flat_map(|value| value.split(',')).map(str::trim).filter(|item| !item.is_empty());
-    let read = items
-        .filter_map(|item| noted(item.parse().map_err(|_| InvalidAnnotation::new(name, item, expected)), problems));
-    read.collect()
+    let items = value.into_iter().flat_map(|value| value.split(',')).map(str::trim);
+    let mut items = items.filter(|item| !item.is_empty());
+    let read: Vec<T> = items
+        .by_ref()
+        .take(MOST_ITEMS)
+        .filter_map(|item| noted(parse(item).map_err(|_| InvalidAnnotation::new(name, item, expected)), problems))
+        .collect();
+    if let Some(item) = items.next() {
+        problems.push(InvalidAnnotation::new(name, item, FEWER));
+    }
+    read
 }
 
-fn interval(value: &str) -> Result<SignedDuration, InvalidAnnotation> {
+/// A duration that is not negative.
+pub(super) fn interval(name: &'static str, value: &str) -> Result<SignedDuration, InvalidAnnotation> {
     let read = value.parse::<SignedDuration>().ok().filter(|interval| !interval.is_negative());
-    read.ok_or_else(|| InvalidAnnotation::new(MIN_INTERVAL, value, "a duration such as \"10m\""))
+    read.ok_or_else(|| InvalidAnnotation::new(name, value, "a duration such as \"10m\""))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::names::WorkloadKind;
     use rstest::rstest;
 
     fn annotations(all: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -133,5 +218,59 @@ mod tests {
     fn false_turns_reload_on_off_as_well() {
         let all = annotations(&[(AUTO_RELOAD, "false"), (RELOAD_ON, "configmap/a")]);
         assert!(OptIn::read(Some(&all), None).counting(AutoReload::Everything, None).is_off());
+    }
+
+    fn heard(workload: &[(&str, &str)]) -> Counting {
+        let annotations = Annotations { workload: annotations(workload), template: BTreeMap::new() };
+        let own = OptIn::read(Some(&annotations.workload), None);
+        let all = own.or_stakater(Stakater::read(WorkloadKind::Deployment, &annotations));
+        all.counting(AutoReload::Off, None)
+    }
+
+    fn everything() -> Counting {
+        Counting { vocabulary: Vocabulary::WithStakater, ..Counting::everything() }
+    }
+
+    /// Each of ours wins over what Reloader's say of the same.
+    #[rstest]
+    #[case::whether(&[(AUTO_RELOAD, "at-start"), ("reloader.stakater.com/auto", "true")],
+        Counting { config_maps: AutoReload::AtStart, secrets: AutoReload::AtStart, ..everything() })]
+    #[case::whether_even_if_it_does_not_parse(&[(AUTO_RELOAD, "yes"), ("reloader.stakater.com/auto", "true")],
+        Counting { config_maps: AutoReload::Off, secrets: AutoReload::Off, ..everything() })]
+    #[case::false_ends_it_all(&[(AUTO_RELOAD, "false"), ("secret.reloader.stakater.com/reload", "a")],
+        Counting { config_maps: AutoReload::Off, secrets: AutoReload::Off, ..everything() })]
+    #[case::what_beside(&[(RELOAD_ON, "secret/b"), ("secret.reloader.stakater.com/reload", "a"),
+            ("reloader.stakater.com/auto", "true")],
+        Counting { reload_on: vec!["secret/b".parse().unwrap()], ..everything() })]
+    #[case::what_not(&[(RELOAD_EXCLUDE, "secret/b"), ("secrets.exclude.reloader.stakater.com/reload", "a"),
+            ("reloader.stakater.com/auto", "true")],
+        Counting { exclude: vec!["secret/b".parse().unwrap()], ..everything() })]
+    #[case::each_by_itself(&[(RELOAD_EXCLUDE, "secret/b"), ("secret.reloader.stakater.com/reload", "a"),
+            ("reloader.stakater.com/auto", "true")],
+        Counting { exclude: vec!["secret/b".parse().unwrap()], reload_on: vec!["secret/a".parse().unwrap()],
+            ..everything() })]
+    fn ours_win_over_reloaders(#[case] workload: &[(&str, &str)], #[case] expected: Counting) {
+        assert_eq!(heard(workload), expected);
+    }
+
+    #[rstest]
+    #[case::ours(&[(MIN_INTERVAL, "1m"), ("deployment.reloader.stakater.com/pause-period", "5m")], Some(1))]
+    #[case::reloaders(&[("deployment.reloader.stakater.com/pause-period", "5m")], Some(5))]
+    #[case::ours_does_not_parse(
+        &[(MIN_INTERVAL, "x"), ("deployment.reloader.stakater.com/pause-period", "5m")], None)]
+    fn our_interval_wins_over_reloaders(#[case] workload: &[(&str, &str)], #[case] minutes: Option<i64>) {
+        let annotations = Annotations { workload: annotations(workload), template: BTreeMap::new() };
+        let own = OptIn::read(Some(&annotations.workload), None);
+        let all = own.or_stakater(Stakater::read(WorkloadKind::Deployment, &annotations));
+        assert_eq!(all.min_interval, minutes.map(SignedDuration::from_mins));
+    }
+
+    #[test]
+    fn annotations_are_kept_only_where_some_are_reloaders() {
+        let ours = annotations(&[(AUTO_RELOAD, "true"), ("other", "x")]);
+        assert_eq!(Annotations::with_stakater(Some(&ours), None), None);
+        let theirs = annotations(&[("secret.reloader.stakater.com/auto", "true"), ("other", "x")]);
+        let kept = Annotations::with_stakater(Some(&ours), Some(&theirs)).unwrap();
+        assert_eq!((kept.workload.len(), kept.template.len()), (1, 1));
     }
 }

@@ -6,8 +6,12 @@ use std::net::SocketAddr;
 use jiff::SignedDuration;
 use tracing_subscriber::EnvFilter;
 
+use crate::api::auto_reload::AutoReload;
 use crate::api::published::Mode;
+use crate::api::vocabulary::Vocabulary;
 use crate::model::decide::Policy;
+use crate::model::names::{ConfigKind, WorkloadKind};
+use crate::model::participation::Participation;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
 
@@ -29,6 +33,19 @@ pub struct Args {
     /// How long the report on a config stays after its last finding went
     #[arg(long, default_value = "1h", value_name = "DURATION", value_parser = duration)]
     keep_resolved: SignedDuration,
+    /// Take every workload for annotated with restamp.dev/auto-reload: "true", unless it says something else; not in
+    /// kube-system, and not what a controller owns
+    #[arg(long)]
+    auto_reload_all: bool,
+    /// Let Reloader's annotations, reloader.stakater.com/*, count where those of restamp say nothing
+    #[arg(long)]
+    stakater_annotations: bool,
+    /// A kind of config that is not looked at: ConfigMap or Secret
+    #[arg(long, value_name = "KIND")]
+    ignore_config_kind: Vec<ConfigKind>,
+    /// A kind of workload that is never rolled, such as DaemonSet; may be given several times
+    #[arg(long, value_name = "KIND")]
+    ignore_workload_kind: Vec<WorkloadKind>,
     /// Decide, log, count and record Events, but write no workload and no record
     #[arg(long)]
     dry_run: bool,
@@ -51,6 +68,17 @@ pub enum Failure {
     Run(#[from] RunError),
 }
 
+impl Args {
+    fn participation(&self) -> Participation {
+        Participation {
+            vocabulary: if self.stakater_annotations { Vocabulary::WithStakater } else { Vocabulary::Own },
+            unsaid: if self.auto_reload_all { AutoReload::Everything } else { AutoReload::Off },
+            ignored_configs: self.ignore_config_kind.iter().copied().collect(),
+            ignored_workloads: self.ignore_workload_kind.iter().copied().collect(),
+        }
+    }
+}
+
 /// Runs the operator until it is told to stop.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(&args.log)).with_writer(std::io::stderr);
@@ -61,6 +89,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         lease_seconds: args.lease_seconds,
         settings: Settings {
             policy: Policy { settle: args.settle },
+            participation: args.participation(),
             mode: if args.dry_run { Mode::DryRun } else { Mode::Live },
             report_after: args.report_after,
             keep_resolved: args.keep_resolved,

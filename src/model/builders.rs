@@ -190,6 +190,7 @@ impl WorkloadBuilder {
             deleting: false,
             owned: Owned::Not,
             opt_in: OptIn { auto_reload: Some(AutoReload::Everything), ..OptIn::default() },
+            annotations: None,
             consumption: Consumption::default(),
             stamp: None,
             strategy: Strategy::Rolling,

@@ -1,6 +1,6 @@
 //! A ConfigMap or Secret, reduced to what the rules need. Its values become fingerprints while it is deserialized.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use zeroize::Zeroizing;
 
+use crate::api::annotations::PREFIX;
+use crate::api::stakater;
 use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain, Value};
 use crate::model::last_applied::{self, LastApplied, RawLastApplied};
 use crate::model::managed_fields::{self, ManagedFields, RawEntry};
@@ -59,45 +61,60 @@ pub enum Field {
 
 /// Configs by their id.
 #[derive(Debug, Clone, Default)]
-pub struct Configs(BTreeMap<ConfigId, Config>);
+pub struct Configs {
+    known: BTreeMap<ConfigId, Config>,
+    /// Kinds that are not looked at: one of these is unknown, not absent.
+    ignored: BTreeSet<ConfigKind>,
+}
 
 impl Configs {
+    /// None yet, and none of these kinds ever.
+    pub fn ignoring(kinds: &BTreeSet<ConfigKind>) -> Self {
+        Self { known: BTreeMap::new(), ignored: kinds.clone() }
+    }
+
+    /// Whether configs of this kind are looked at: only then one that is not here does not exist.
+    pub fn looks_at(&self, kind: ConfigKind) -> bool {
+        !self.ignored.contains(&kind)
+    }
+
     /// This config, if it exists.
     pub fn get(&self, id: &ConfigId) -> Option<&Config> {
-        self.0.get(id)
+        self.known.get(id)
     }
 
     /// The live keys of this config, if it exists.
     pub fn values(&self, id: &ConfigId) -> Option<&BTreeMap<KeyName, LiveValue>> {
-        self.0.get(id).map(|config| &config.values)
+        self.known.get(id).map(|config| &config.values)
     }
 
     /// Puts a config in its place; the one that was there before comes back.
     pub fn insert(&mut self, config: Config) -> Option<Config> {
-        self.0.insert(config.id.clone(), config)
+        self.known.insert(config.id.clone(), config)
     }
 
     /// Takes a config out.
     pub fn remove(&mut self, id: &ConfigId) -> Option<Config> {
-        self.0.remove(id)
+        self.known.remove(id)
     }
 
     /// Those of one kind in one namespace.
     pub fn within<'a>(&'a self, kind: ConfigKind, namespace: &'a Name) -> impl Iterator<Item = &'a Config> + use<'a> {
         let first = ConfigId { kind, namespace: namespace.clone(), name: "".into() };
-        let from = self.0.range(first..).map(|(_, config)| config);
+        let from = self.known.range(first..).map(|(_, config)| config);
         from.take_while(move |config| config.id.kind == kind && config.id.namespace == *namespace)
     }
 
     /// All of them, by kind, namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &Config> {
-        self.0.values()
+        self.known.values()
     }
 }
 
 impl FromIterator<Config> for Configs {
     fn from_iter<I: IntoIterator<Item = Config>>(configs: I) -> Self {
-        Self(configs.into_iter().map(|config| (config.id.clone(), config)).collect())
+        let known = configs.into_iter().map(|config| (config.id.clone(), config)).collect();
+        Self { known, ignored: BTreeSet::new() }
     }
 }
 
@@ -212,8 +229,12 @@ impl<E> Default for Annotations<E> {
     }
 }
 
-/// The annotations that stay in memory, by prefix.
-const KEPT: [&str; 3] = ["restamp.dev/", "meta.helm.sh/", "argocd.argoproj.io/"];
+/// The annotations that stay in memory, by prefix; and Reloader's, by name.
+const KEPT: [&str; 3] = [PREFIX, "meta.helm.sh/", "argocd.argoproj.io/"];
+
+fn is_kept(name: &str) -> bool {
+    KEPT.iter().any(|prefix| name.starts_with(prefix)) || stakater::ON_CONFIGS.contains(&name)
+}
 
 impl<'de, E: Encoding> Deserialize<'de> for Annotations<E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -236,7 +257,7 @@ impl<'de, E: Encoding> Visitor<'de> for AnnotationsVisitor<E> {
             if name == last_applied::ANNOTATION {
                 let text = Zeroizing::new(map.next_value::<String>()?);
                 annotations.last_applied = Some(RawLastApplied::parse(&text));
-            } else if KEPT.iter().any(|prefix| name.starts_with(prefix)) {
+            } else if is_kept(&name) {
                 annotations.kept.insert(name, map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::api::auto_reload::AutoReload;
 use crate::api::ignore::Ignore;
+use crate::api::stakater;
 use crate::model::config::{Config, Configs, Field};
 use crate::model::consumption::{Consumption, Via};
 use crate::model::counting::Counting;
@@ -51,7 +53,7 @@ impl Consumed {
         let mut consumed = Self::default();
         for id in consumption.configs_that_count(counting) {
             let optional = consumption.is_optional(id);
-            consumed.0.insert(id.clone(), ConsumedConfig::new(configs.get(id), optional));
+            consumed.0.insert(id.clone(), ConsumedConfig::new(id, configs.get(id), optional, counting));
         }
         for read in consumption.reads(configs) {
             if !counting.counts(&read.config, read.via.refresh()) || counting.excludes_key(&read.config, &read.key) {
@@ -75,7 +77,7 @@ impl Consumed {
         let live = kinds.into_iter().flat_map(|kind| configs.within(kind, namespace)).map(|config| config.id.clone());
         for id in literal.chain(live).filter(|id| counting.names(id)).collect::<BTreeSet<_>>() {
             let config = configs.get(&id);
-            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(config, true));
+            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(&id, config, true, counting));
             let values = config.into_iter().flat_map(|config| &config.values);
             let values = values.filter(|(key, _)| !counting.excludes_key(&id, key));
             entry.keys.extend(values.map(|(key, value)| (key.clone(), Some(value.fingerprint))));
@@ -99,12 +101,22 @@ impl Consumed {
     }
 }
 
+impl Attention {
+    /// What this config's own annotations say to a workload for which this counts.
+    fn to(id: &ConfigId, config: &Config, counting: &Counting) -> Self {
+        let searches = counting.of_kind(id.kind) == AutoReload::Matching && !counting.names(id);
+        let is_passed_over = searches && !stakater::is_match(&config.annotations);
+        match is_passed_over || Ignore::stops_reload(&config.annotations, counting.vocabulary) {
+            true => Self::Ignored,
+            false => Self::Counts,
+        }
+    }
+}
+
 impl ConsumedConfig {
-    fn new(config: Option<&Config>, optional: bool) -> Self {
+    fn new(id: &ConfigId, config: Option<&Config>, optional: bool, counting: &Counting) -> Self {
         let presence = config.map_or(Presence::Absent, |config| Presence::Present(config.resource_version));
-        let ignore = config.and_then(|config| Ignore::read(&config.annotations).ok().flatten());
-        let ignored = ignore.is_some_and(Ignore::covers_reload);
-        let attention = if ignored { Attention::Ignored } else { Attention::Counts };
+        let attention = config.map_or(Attention::Counts, |config| Attention::to(id, config, counting));
         Self { presence, optional, attention, keys: BTreeMap::new() }
     }
 
@@ -132,9 +144,10 @@ fn can_be_binary(via: Via) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::auto_reload::AutoReload;
+    use crate::api::vocabulary::Vocabulary;
     use crate::model::builders::{config_map, pod};
     use crate::model::names::ConfigKind;
+    use rstest::rstest;
     use serde_json::json;
 
     fn consumed(counting: &Counting, configs: &Configs) -> Consumed {
@@ -174,5 +187,42 @@ mod tests {
     fn volumes_do_not_count_at_start() {
         let consumed = consumed(&Counting::of(AutoReload::AtStart), &Configs::default());
         assert_eq!(consumed.iter().map(|(id, _)| id).collect::<Vec<_>>(), [&id("c")]);
+    }
+
+    const MATCH: &str = "reloader.stakater.com/match";
+    const IGNORE: &str = "reloader.stakater.com/ignore";
+
+    fn searching() -> Counting {
+        Counting { vocabulary: Vocabulary::WithStakater, ..Counting::of(AutoReload::Matching) }
+    }
+
+    fn naming() -> Counting {
+        Counting { reload_on: vec!["configmap/c".parse().unwrap()], ..searching() }
+    }
+
+    fn all() -> Counting {
+        Counting { vocabulary: Vocabulary::WithStakater, ..Counting::everything() }
+    }
+
+    #[rstest]
+    #[case::without_a_match(searching(), &[], Attention::Ignored)]
+    #[case::with_a_match(searching(), &[(MATCH, "true")], Attention::Counts)]
+    #[case::with_another_value(searching(), &[(MATCH, "yes")], Attention::Ignored)]
+    #[case::named_as_well(naming(), &[], Attention::Counts)]
+    #[case::not_searching(all(), &[], Attention::Counts)]
+    #[case::ignored(all(), &[(IGNORE, "true")], Attention::Ignored)]
+    #[case::ignored_though_it_matches(searching(), &[(MATCH, "true"), (IGNORE, "true")], Attention::Ignored)]
+    #[case::ignored_though_it_is_named(naming(), &[(IGNORE, "true")], Attention::Ignored)]
+    #[case::ignored_by_an_annotation_that_does_not_count(Counting::everything(), &[(IGNORE, "true")], Attention::Counts)]
+    fn a_config_says_itself_whether_it_counts(
+        #[case] counting: Counting,
+        #[case] annotations: &[(&str, &str)],
+        #[case] expected: Attention,
+    ) {
+        let config = annotations
+            .iter()
+            .fold(config_map("c").value("A", "1"), |config, (name, value)| config.annotated(name, value));
+        let consumed = consumed(&counting, &Configs::from_iter([config.build()]));
+        assert_eq!(consumed.get(&id("c")).unwrap().attention, expected);
     }
 }

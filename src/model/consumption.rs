@@ -211,7 +211,8 @@ impl Consumption {
 
     /// The references that keep a pod from starting.
     pub fn missing(&self, configs: &Configs) -> BTreeSet<Missing> {
-        let required = self.references().filter(|reference| !reference.optional);
+        let known = self.references().filter(|reference| configs.looks_at(reference.config.kind));
+        let required = known.filter(|reference| !reference.optional);
         required.flat_map(|reference| reference.missing(configs)).collect()
     }
 

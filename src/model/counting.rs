@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::patterns::{ConfigPattern, Exclusion};
+use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Refresh;
 use crate::model::names::{ConfigId, ConfigKind, KeyName};
 
@@ -24,6 +25,9 @@ pub struct Counting {
     /// What does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<Exclusion>,
+    /// Whose annotations count on the configs.
+    #[serde(default, skip_serializing_if = "Vocabulary::is_own")]
+    pub vocabulary: Vocabulary,
 }
 
 impl Counting {
@@ -44,11 +48,25 @@ impl Counting {
 
     /// Whether a config counts that is consumed like this.
     pub fn counts(&self, config: &ConfigId, refresh: Refresh) -> bool {
-        let auto_reload = match config.kind {
+        (self.of_kind(config.kind).counts(refresh) || self.names(config)) && !self.excludes(config)
+    }
+
+    /// Which ways to consume a config of this kind count.
+    pub fn of_kind(&self, kind: ConfigKind) -> AutoReload {
+        match kind {
             ConfigKind::ConfigMap => self.config_maps,
             ConfigKind::Secret => self.secrets,
-        };
-        (auto_reload.counts(refresh) || self.names(config)) && !self.excludes(config)
+        }
+    }
+
+    /// The same without configs of this kind.
+    pub fn without(mut self, kind: ConfigKind) -> Self {
+        match kind {
+            ConfigKind::ConfigMap => self.config_maps = AutoReload::Off,
+            ConfigKind::Secret => self.secrets = AutoReload::Off,
+        }
+        self.reload_on.retain(|pattern| pattern.kind != kind);
+        self
     }
 
     /// Whether a config counts even if no container names it.

@@ -3,19 +3,20 @@
 //! It is synchronous: `apply` takes one event, opens the entries that this event opens, and tells what to look at.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::api::auto_reload::AutoReload;
 use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs};
 use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
 use crate::model::decide::{self, Decision, Hold, Policy};
 use crate::model::digest::Keyring;
-use crate::model::names::{ConfigId, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::observe::{News, Sight};
+use crate::model::participation::Participation;
 use crate::model::pod::Pod;
 use crate::model::record::Record;
 use crate::model::stamp::Stamp;
@@ -101,10 +102,13 @@ pub struct Index {
     keyring: Arc<Keyring>,
     policy: Policy,
     instance: String,
+    participation: Participation,
     configs: Configs,
     workloads: HashMap<WorkloadId, Tracked>,
     /// The workloads that name a config.
     consumers: HashMap<ConfigId, BTreeSet<WorkloadId>>,
+    /// The workloads for which configs count that no container names, by namespace.
+    naming: HashMap<Name, BTreeSet<WorkloadId>>,
     workload_of_uid: HashMap<Uid, WorkloadId>,
     replica_sets: HashMap<Uid, OwnedReplicaSet>,
     replica_sets_of: HashMap<Uid, BTreeSet<Uid>>,
@@ -123,9 +127,11 @@ impl Index {
             keyring,
             policy,
             instance: instance.to_owned(),
+            participation: Participation::default(),
             configs: Configs::default(),
             workloads: HashMap::new(),
             consumers: HashMap::new(),
+            naming: HashMap::new(),
             workload_of_uid: HashMap::new(),
             replica_sets: HashMap::new(),
             replica_sets_of: HashMap::new(),
@@ -135,6 +141,14 @@ impl Index {
             synced: BTreeSet::new(),
             listed: BTreeMap::new(),
         }
+    }
+
+    /// The same, still empty, where this is said of who takes part. Of a kind that is ignored nothing is waited for.
+    pub fn with_participation(mut self, participation: Participation) -> Self {
+        self.synced.extend(Watched::all().filter(|kind| participation.ignores(*kind)));
+        self.configs = Configs::ignoring(&participation.ignored_configs);
+        self.participation = participation;
+        self
     }
 
     /// The configs.
@@ -249,10 +263,18 @@ impl Index {
     }
 
     fn look_at_consumers(&mut self, id: &ConfigId, now: Timestamp, work: &mut Work) {
-        let consumers = self.consumers.get(id).cloned().unwrap_or_default();
-        for workload in consumers {
+        let consumers = self.consumers.get(id).into_iter().flatten();
+        let naming = self.naming.get(&id.namespace).into_iter().flatten().filter(|workload| self.names(workload, id));
+        let concerned: BTreeSet<WorkloadId> = consumers.chain(naming).cloned().collect();
+        for workload in concerned {
             self.look(&workload, now, work);
         }
+    }
+
+    /// Whether this config counts for this workload even if none of its containers names it.
+    fn names(&self, workload: &WorkloadId, config: &ConfigId) -> bool {
+        let patterns = self.workloads.get(workload).map(|tracked| tracked.workload.opt_in.reload_on.iter());
+        patterns.into_iter().flatten().any(|pattern| pattern.matches(config))
     }
 
     fn insert_workload(
@@ -273,10 +295,15 @@ impl Index {
         if let Some(before) = before.as_ref().filter(|before| workload.version < before.workload.version) {
             workload = before.workload.clone();
         }
+        self.hear(&mut workload, before.as_ref());
         let opted_in = !self.counting(&workload, None).is_off();
         workload.born = before.as_ref().map_or(seen.filter(|_| opted_in), |before| before.workload.born);
         if let Some(uid) = &workload.uid {
             self.workload_of_uid.insert(uid.clone(), id.clone());
+        }
+        match workload.opt_in.reload_on.is_empty() {
+            true => remove_from(&mut self.naming, &id.namespace, &id),
+            false => _ = self.naming.entry(id.namespace.clone()).or_default().insert(id.clone()),
         }
         self.link_consumers(&id, before.as_ref().map(|before| &before.workload), &workload, work);
         if before.as_ref().is_some_and(|before| self.lost_its_opt_in(before, &workload)) {
@@ -287,12 +314,25 @@ impl Index {
         self.look(&id, now, work);
     }
 
+    /// Reads a workload's annotations in the vocabulary that counts for it. What they said before, they still say.
+    fn hear(&self, workload: &mut Workload, before: Option<&Tracked>) {
+        let vocabulary = self.participation.vocabulary;
+        let same = |before: &&Workload| {
+            before.annotations.is_some()
+                && before.annotations == workload.annotations
+                && before.opt_in.vocabulary == vocabulary
+        };
+        match before.map(|before| &before.workload).filter(same) {
+            Some(before) => workload.opt_in = before.opt_in.clone(),
+            None => workload.hear(vocabulary),
+        }
+    }
+
     /// Whether an edit of the template took the opt-in along.
     fn lost_its_opt_in(&self, before: &Tracked, now: &Workload) -> bool {
-        let says_nothing = now.opt_in.auto_reload.is_none() && now.opt_in.problems.is_empty();
         before.record.is_some()
             && now.generation != before.workload.generation
-            && says_nothing
+            && now.opt_in.is_silent()
             && self.counting(now, None).is_off()
     }
 
@@ -325,6 +365,7 @@ impl Index {
     /// A workload that is gone leaves nothing behind.
     fn forget(&mut self, workload: &Workload, work: &mut Work) {
         self.unlink_consumers(workload, work);
+        remove_from(&mut self.naming, &workload.id.namespace, &workload.id);
         if let Some(uid) = &workload.uid {
             self.workload_of_uid.remove(uid);
         }
@@ -407,7 +448,7 @@ impl Index {
 
     /// What counts for this workload.
     fn counting(&self, workload: &Workload, before: Option<&Counting>) -> Counting {
-        workload.opt_in.counting(AutoReload::Off, before)
+        self.participation.counting(workload, before)
     }
 
     /// Takes the record from the workload's report: the first time, or after the report came.
@@ -428,7 +469,9 @@ impl Index {
             WorkloadKind::Deployment => Some(Watched::Workload(WorkloadKind::ReplicaSet)),
             _ => None,
         };
-        let configs = workload.consumption.configs().into_iter().map(|id| Watched::Config(id.kind));
+        let consumed = workload.consumption.configs().into_iter().map(|id| id.kind);
+        let named = workload.opt_in.reload_on.iter().map(|pattern| pattern.kind);
+        let configs = consumed.chain(named).map(Watched::Config);
         let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
         needed.chain(configs).find(|kind| !self.synced.contains(kind))
     }
@@ -563,7 +606,7 @@ impl Object {
     }
 }
 
-fn remove_from(map: &mut HashMap<Uid, BTreeSet<Uid>>, owner: &Uid, member: &Uid) {
+fn remove_from<K: Eq + Hash, M: Ord>(map: &mut HashMap<K, BTreeSet<M>>, owner: &K, member: &M) {
     if let Some(members) = map.get_mut(owner) {
         members.remove(member);
         if members.is_empty() {

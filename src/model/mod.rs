@@ -20,6 +20,7 @@ pub mod managed_fields;
 pub mod managers;
 pub mod names;
 pub mod observe;
+pub mod participation;
 pub mod pod;
 pub mod record;
 pub mod report;

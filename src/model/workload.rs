@@ -8,7 +8,9 @@ use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::annotations::CONFIG_HASH;
-use crate::api::opt_in::OptIn;
+use crate::api::opt_in::{Annotations, OptIn};
+use crate::api::stakater::Stakater;
+use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Consumption;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 
@@ -29,8 +31,10 @@ pub struct Workload {
     pub deleting: bool,
     /// Whether another workload owns it: then that one counts.
     pub owned: Owned,
-    /// What its annotations say.
+    /// What its annotations say, in the vocabulary that it was read in: our own, until it is heard in another one.
     pub opt_in: OptIn,
+    /// Its annotations, where some are Reloader's.
+    pub annotations: Option<Box<Annotations>>,
     /// What its containers read.
     pub consumption: Consumption,
     /// The stamp that its pod template carries.
@@ -104,6 +108,19 @@ impl Workload {
         }
     }
 
+    /// Reads its annotations in this vocabulary.
+    pub fn hear(&mut self, vocabulary: Vocabulary) {
+        let Some(annotations) = &self.annotations else {
+            self.opt_in.vocabulary = vocabulary;
+            return;
+        };
+        let own = OptIn::read(Some(&annotations.workload), Some(&annotations.template));
+        self.opt_in = match vocabulary {
+            Vocabulary::Own => own,
+            Vocabulary::WithStakater => own.or_stakater(Stakater::read(self.id.kind, annotations)),
+        };
+    }
+
     /// What every kind has in common; `None` without a name.
     fn new(kind: WorkloadKind, metadata: &ObjectMeta, template: Template<'_>) -> Option<Self> {
         let namespace: Name = metadata.namespace.as_deref().unwrap_or("default").into();
@@ -119,6 +136,7 @@ impl Workload {
             deleting: metadata.deletion_timestamp.is_some(),
             owned: controller_of(metadata.owner_references.as_deref()).map_or(Owned::Not, |_| Owned::ByController),
             opt_in: OptIn::read(metadata.annotations.as_ref(), annotations),
+            annotations: Annotations::with_stakater(metadata.annotations.as_ref(), annotations).map(Box::new),
             stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
             strategy: Strategy::Rolling,
             progress: Progress::Unobserved,

@@ -23,6 +23,7 @@ use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
 use crate::model::names::{ConfigId, ResourceVersion, WorkloadId};
+use crate::model::participation::Participation;
 use crate::model::report_delay::ReportDelay;
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
@@ -34,12 +35,14 @@ use crate::operator::watch::{Item, Seen};
 use crate::operator::write::Stamped;
 
 /// What the engine is told at its start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// How patient reloading is.
     pub policy: Policy,
     /// Whether stamps are written.
     pub mode: Mode,
+    /// Who takes part in reloading.
+    pub participation: Participation,
     /// How long a finding must be there before it is said.
     pub report_after: SignedDuration,
     /// How long a report on a config stays after its last finding went.
@@ -93,7 +96,8 @@ impl Engine {
         synced: watch::Sender<BTreeSet<Watched>>,
     ) -> Self {
         Self {
-            index: Index::new(Arc::new(keyring), settings.policy, instance),
+            index: Index::new(Arc::new(keyring), settings.policy, instance)
+                .with_participation(settings.participation.clone()),
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
             managers: Managers::default(),

@@ -10,6 +10,7 @@ use tracing::warn;
 
 use crate::api::published::Published;
 use crate::model::digest::Keyring;
+use crate::model::watched::Watched;
 use crate::operator::engine::{Engine, Settings};
 use crate::operator::hash_key::{self, HashKeyError};
 use crate::operator::http::Stage;
@@ -29,12 +30,15 @@ pub async fn lead(
     metrics: Metrics,
     stage: &watch::Sender<Stage>,
 ) -> Result<(), HashKeyError> {
-    metrics.begin();
-    stage.send_replace(Stage::Leading(BTreeSet::new()));
+    let (ignored, watched): (Vec<_>, Vec<_>) = Watched::all().partition(|kind| settings.participation.ignores(*kind));
+    let ignored = BTreeSet::from_iter(ignored);
+    metrics.begin(&watched);
+    stage.send_replace(Stage::Leading(ignored.clone()));
     let keyring = load_key(&client, namespace).await?;
-    let (synced, mut synced_kinds) = watch::channel(BTreeSet::new());
+    // Of what is not watched nothing is waited for.
+    let (synced, mut synced_kinds) = watch::channel(ignored);
     let (out, seen) = mpsc::channel(BACKLOG);
-    let watches = watch_all(&client, &metrics, &out);
+    let watches = watch_all(&watched, &client, &metrics, &out);
     drop(out);
     let published = Published {
         version: env!("CARGO_PKG_VERSION").to_owned(),

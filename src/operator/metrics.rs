@@ -106,9 +106,9 @@ impl Metrics {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Leadership began: every series that can be is there, at zero.
-    pub fn begin(&self) {
-        for kind in Watched::all() {
+    /// Leadership began, and these kinds are watched: every series that can be is there, at zero.
+    pub fn begin(&self, watched: &[Watched]) {
+        for kind in watched {
             self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
             self.watch_errors.with_label_values(&[kind.as_str()]);
         }

@@ -47,10 +47,10 @@ const TIMEOUT_SECONDS: u32 = 230;
 /// Values are hashed while a page is read, so its size bounds what is in memory at once.
 const PAGE: u32 = 50;
 
-/// Watches every kind, until the tasks are dropped.
-pub fn watch_all(client: &Client, metrics: &Metrics, out: &Sender<Seen>) -> JoinSet<()> {
+/// Watches these kinds, until the tasks are dropped.
+pub fn watch_all(kinds: &[Watched], client: &Client, metrics: &Metrics, out: &Sender<Seen>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    for kind in Watched::all() {
+    for &kind in kinds {
         let watch = Watch { kind, client: client.clone(), metrics: metrics.clone(), out: out.clone() };
         match kind {
             Watched::Config(ConfigKind::ConfigMap) => {
