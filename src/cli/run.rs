@@ -10,6 +10,7 @@ use crate::api::published::Mode;
 use crate::model::decide::Policy;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
+use crate::operator::write::ChangeCause;
 
 /// Run the operator.
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,9 @@ pub struct Args {
     /// Decide, log, count and record Events, but write no workload and no record
     #[arg(long)]
     dry_run: bool,
+    /// Write the cause into kubernetes.io/change-cause, for kubectl rollout history, where nobody else owns it
+    #[arg(long)]
+    change_cause: bool,
     /// How long a leader that is gone keeps its Lease, in seconds
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
     lease_seconds: u64,
@@ -62,6 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         settings: Settings {
             policy: Policy { settle: args.settle },
             mode: if args.dry_run { Mode::DryRun } else { Mode::Live },
+            change_cause: if args.change_cause { ChangeCause::Write } else { ChangeCause::Omit },
             report_after: args.report_after,
             keep_resolved: args.keep_resolved,
         },

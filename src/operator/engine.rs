@@ -31,7 +31,7 @@ use crate::operator::reports::{ReportKey, Reports, Written};
 use crate::operator::retry::Retries;
 use crate::operator::tasks::{Done, Writer};
 use crate::operator::watch::{Item, Seen};
-use crate::operator::write::Stamped;
+use crate::operator::write::{ChangeCause, Stamped};
 
 /// What the engine is told at its start.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +40,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Whether stamps are written.
     pub mode: Mode,
+    /// Whether `kubectl rollout history` gets to know why.
+    pub change_cause: ChangeCause,
     /// How long a finding must be there before it is said.
     pub report_after: SignedDuration,
     /// How long a report on a config stays after its last finding went.
@@ -100,7 +102,7 @@ impl Engine {
             settings,
             instance: instance.to_owned(),
             metrics,
-            writer: Writer::new(client, instance),
+            writer: Writer::new(client, instance, settings.change_cause),
             stamping: HashSet::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),
