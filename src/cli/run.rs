@@ -16,7 +16,7 @@ use crate::operator::write::ChangeCause;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The operator's own namespace, of its Lease and its hash key [default: the pod's, or the kubeconfig's]
-    #[arg(long, env = "POD_NAMESPACE", value_name = "NAME")]
+    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, value_name = "NAME")]
     own_namespace: Option<String>,
     /// Where to serve /metrics, /healthz and /readyz
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
