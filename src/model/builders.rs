@@ -442,6 +442,7 @@ pub(crate) fn scene(workload: WorkloadBuilder) -> Scene {
         configs: Vec::new(),
         pods: Vec::new(),
         replica_set: Some(uid_of("rs-1")),
+        is_followed: true,
         now: at(0),
         keyring: keyring(),
     }
@@ -453,6 +454,7 @@ pub(crate) struct Scene {
     configs: Vec<Config>,
     pods: Vec<Pod>,
     replica_set: Option<Uid>,
+    is_followed: bool,
     now: Timestamp,
     keyring: Keyring,
 }
@@ -479,6 +481,12 @@ impl Scene {
     /// At this second.
     pub(crate) fn second(mut self, second: i64) -> Self {
         self.now = at(second);
+        self
+    }
+
+    /// Seen for the first time since the operator started.
+    pub(crate) fn after_a_restart(mut self) -> Self {
+        self.is_followed = false;
         self
     }
 
@@ -523,6 +531,7 @@ impl Scene {
             configs: &configs,
             pods: &pods,
             replica_set: self.replica_set.as_ref(),
+            is_followed: self.is_followed,
             now: self.now,
         })
     }

@@ -18,7 +18,7 @@ use crate::model::pod::Pod;
 use crate::model::record::Record;
 use crate::model::stamp::Stamp;
 use crate::model::watched::Watched;
-use crate::model::workload::{OwnedReplicaSet, Revision, Workload};
+use crate::model::workload::{OwnedReplicaSet, Progress, Revision, Workload};
 
 /// An object as the index takes it.
 #[derive(Debug, Clone)]
@@ -91,6 +91,8 @@ pub struct Tracked {
     pub record: Option<Record>,
     /// The other installation that keeps its report.
     pub other_instance: Option<String>,
+    /// Whether the record was compared with what there is since this process has it.
+    is_followed: bool,
 }
 
 /// The slim state of the cluster.
@@ -277,8 +279,9 @@ impl Index {
             self.workload_of_uid.insert(uid.clone(), id.clone());
         }
         self.link_consumers(&id, before.as_ref().map(|before| &before.workload), &workload, work);
-        let (record, other_instance) = before.map_or((None, None), |before| (before.record, before.other_instance));
-        self.workloads.insert(id.clone(), Tracked { workload, record, other_instance });
+        let unknown = || Tracked { workload: workload.clone(), record: None, other_instance: None, is_followed: false };
+        let tracked = Tracked { workload: workload.clone(), ..before.unwrap_or_else(unknown) };
+        self.workloads.insert(id.clone(), tracked);
         self.look(&id, now, work);
     }
 
@@ -337,6 +340,7 @@ impl Index {
             }
             Identity::Workload(id) if kind == Watched::Report => {
                 self.stored.remove(id);
+                self.look(id, now, work);
                 work.workloads.insert(id.clone());
             }
             Identity::Workload(id) => {
@@ -361,9 +365,7 @@ impl Index {
     fn look(&mut self, id: &WorkloadId, now: Timestamp, work: &mut Work) {
         let Some(mut tracked) = self.workloads.remove(id) else { return };
         work.workloads.insert(id.clone());
-        if tracked.record.is_none() {
-            self.load_record(id, &mut tracked);
-        }
+        self.load_record(id, &mut tracked);
         let before = tracked.record.take();
         let auto_reload = match &tracked.workload.auto_reload {
             Ok(auto_reload) => *auto_reload,
@@ -374,7 +376,7 @@ impl Index {
         if rolls && tracked.other_instance.is_none() {
             tracked.record = match self.unsynced(&tracked.workload) {
                 Some(_) => before,
-                None => self.with_sight(&tracked.workload, auto_reload, now, |sight| match before {
+                None => self.with_sight(&tracked, auto_reload, now, |sight| match before {
                     None => Some(Record::adopt(sight, &self.keyring)),
                     Some(mut record) => {
                         let news = record.observe(sight, &self.keyring);
@@ -383,18 +385,21 @@ impl Index {
                     }
                 }),
             };
+            tracked.is_followed = self.unsynced(&tracked.workload).is_none();
         }
         self.workloads.insert(id.clone(), tracked);
     }
 
-    /// Takes the record from the workload's report: the first time, or after the report came.
+    /// Takes the record from the workload's report, if there is none yet; unless the report is another installation's.
     fn load_record(&self, id: &WorkloadId, tracked: &mut Tracked) {
         let stored = self.stored.get(id).filter(|stored| Some(&stored.uid) == tracked.workload.uid.as_ref());
-        tracked.other_instance = None;
-        match stored {
-            Some(stored) if stored.instance == self.instance => tracked.record = Some(stored.record.clone()),
-            Some(stored) => tracked.other_instance = Some(stored.instance.clone()),
-            None => {}
+        let others = stored.filter(|stored| stored.instance != self.instance);
+        tracked.other_instance = others.map(|stored| stored.instance.clone());
+        if others.is_some() {
+            tracked.record = None;
+        } else if let (None, Some(stored)) = (&tracked.record, stored) {
+            tracked.record = Some(stored.record.clone());
+            tracked.is_followed = false;
         }
     }
 
@@ -412,11 +417,12 @@ impl Index {
 
     fn with_sight<R>(
         &self,
-        workload: &Workload,
+        tracked: &Tracked,
         auto_reload: AutoReload,
         now: Timestamp,
         look: impl FnOnce(&Sight<'_>) -> Option<R>,
     ) -> Option<R> {
+        let workload = &tracked.workload;
         let consumed = Consumed::of(&workload.consumption, auto_reload, &self.configs);
         let uid = workload.uid.as_ref()?;
         look(&Sight {
@@ -427,6 +433,7 @@ impl Index {
             configs: &self.configs,
             pods: &self.pods_of_workload(uid),
             replica_set: self.current_replica_set(workload),
+            is_followed: tracked.is_followed,
             now,
         })
     }
@@ -454,9 +461,7 @@ impl Index {
         if let Some(kind) = self.unsynced(&tracked.workload) {
             return Some(Decision::Hold(Hold::NotSynced { kind: kind.as_str() }));
         }
-        self.with_sight(&tracked.workload, record.auto_reload, now, |sight| {
-            Some(decide::decide(record, sight, &self.policy))
-        })
+        self.with_sight(tracked, record.auto_reload, now, |sight| Some(decide::decide(record, sight, &self.policy)))
     }
 
     /// Every open change of this workload is delivered.
@@ -471,7 +476,7 @@ impl Index {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
         let workload = &tracked.workload;
-        let digest = self.with_sight(workload, record.auto_reload, now, |sight| {
+        let digest = self.with_sight(tracked, record.auto_reload, now, |sight| {
             Some(sight.consumed.digest(sight.uid, self.keyring.current()))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };
@@ -485,6 +490,13 @@ impl Index {
         Some(order)
     }
 
+    /// The stamp was refused: it is not on the workload. Where that is not known, nothing is said.
+    pub fn refused(&mut self, order: &StampOrder) {
+        if let Some(record) = self.workloads.get_mut(&order.workload).and_then(|tracked| tracked.record.as_mut()) {
+            record.refuse(&order.text);
+        }
+    }
+
     /// The stamp was put on; the workload is now at this version and generation.
     pub fn stamped(&mut self, order: &StampOrder, version: ResourceVersion, generation: i64) {
         let tracked = self.workloads.get_mut(&order.workload);
@@ -493,6 +505,7 @@ impl Index {
             tracked.workload.version = Some(version);
             tracked.workload.generation = generation;
             tracked.workload.stamp = Some(order.text.clone());
+            tracked.workload.progress = Progress::Unobserved;
         }
         if let Some(record) = &mut tracked.record {
             record.confirm(&order.text);

@@ -35,6 +35,8 @@ pub struct Sight<'a> {
     pub pods: &'a [&'a Pod],
     /// The ReplicaSet that its controller works towards, for a Deployment.
     pub replica_set: Option<&'a Uid>,
+    /// Whether this process has looked at it before: from then on it knows of each stamp of its own.
+    pub is_followed: bool,
     /// The time.
     pub now: Timestamp,
 }
@@ -102,17 +104,19 @@ impl Record {
 
     /// Compares the record's stamp with the one that the template carries.
     fn observe_stamp(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
+        let generation = sight.workload.generation;
         let live = sight.workload.stamp.as_deref();
         let known = self.stamp.as_ref().map(|stamp| stamp.text.as_str());
         if live == known {
             return None;
         }
-        let known: Option<Stamp> = known.and_then(|text| text.parse().ok());
+        let ours = |text: Option<&str>| text.and_then(read_stamp).filter(|stamp| stamp.was_put_on(generation));
+        let (ours_before, ours_now) = (ours(known), ours(live));
         if live.is_some_and(|live| self.confirm(live)) {
             return None;
         }
-        match live.and_then(|text| text.parse::<Stamp>().ok()) {
-            Some(live) if known.is_none_or(|known| live.is_newer_than(&known)) => {
+        match ours_now {
+            Some(live) if ours_before.is_none_or(|known| live.is_newer_than(&known)) => {
                 self.take_over(&live, sight, keyring);
                 None
             }
@@ -122,11 +126,20 @@ impl Record {
 
     /// A stamp of ours that the record does not name: we were interrupted between the two. Where it fits what there is
     /// now, it answers the open changes; otherwise pods may have read what is neither in the record nor there now.
+    ///
+    /// That holds for a stamp that is later than the record. One that another process put on while we look, or that
+    /// was sent before the record's attempt, may be older than a change that led back to the state that it fits.
     fn take_over(&mut self, live: &Stamp, sight: &Sight<'_>, keyring: &Keyring) {
         let key = live.digest.key_id().and_then(|id| keyring.find(id));
         self.stamp = Some(LastStamp { text: live.to_string(), time: sight.now, stripped: 0 });
+        if sight.is_followed {
+            self.open_changes_mut().for_each(|change| change.answer = Answer::None);
+            return;
+        }
+        let sent = self.attempt.as_ref().and_then(|attempt| read_stamp(&attempt.text));
+        let is_later = sent.is_none_or(|sent| live.is_newer_than(&sent));
         let Some(key) = key else { return };
-        let fits = sight.consumed.digest(sight.uid, key) == live.digest;
+        let fits = is_later && sight.consumed.digest(sight.uid, key) == live.digest;
         for entry in &mut self.entries {
             match &mut entry.change {
                 Some(change) if fits => change.answer = Answer::Stamped,
@@ -143,9 +156,9 @@ impl Record {
     /// Somebody took the stamp away. Only while a change is open does it matter.
     fn lose_stamp(&mut self) -> Option<News> {
         let mut lost = false;
-        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
-            lost |= change.answer == Answer::Stamped;
+        for change in self.open_changes_mut().filter(|change| change.answer == Answer::Stamped) {
             change.answer = Answer::None;
+            lost = true;
         }
         if !lost {
             return None;
@@ -238,6 +251,10 @@ enum Changed {
     Nothing,
     /// These keys; empty where they can't be named.
     Keys(BTreeSet<KeyName>),
+}
+
+fn read_stamp(text: &str) -> Option<Stamp> {
+    text.parse().ok()
 }
 
 fn open(entry: &mut Entry, config: &ConsumedConfig, sight: &Sight<'_>, keys: BTreeSet<KeyName>) -> News {
