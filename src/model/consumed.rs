@@ -18,7 +18,7 @@ pub struct Consumed(BTreeMap<ConfigId, ConsumedConfig>);
 pub struct ConsumedConfig {
     /// Whether it exists.
     pub presence: Presence,
-    /// Whether the workload's pods start without it.
+    /// Whether some container starts without it.
     pub optional: bool,
     /// The consumed keys; `None` for one that is named and not there.
     pub keys: BTreeMap<KeyName, Option<Fingerprint>>,
@@ -40,7 +40,7 @@ impl Consumed {
         for id in consumption.configs_that_count(auto_reload) {
             let config = configs.get(id);
             let presence = config.map_or(Presence::Absent, |config| Presence::Present(config.resource_version));
-            let optional = consumption.is_optional(id);
+            let optional = !consumption.starts_without(id).is_empty();
             consumed.insert(id.clone(), ConsumedConfig { presence, optional, keys: BTreeMap::new() });
         }
         for read in consumption.reads(configs) {

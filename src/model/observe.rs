@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use crate::api::auto_reload::AutoReload;
 use crate::model::config::Configs;
 use crate::model::consumed::{Consumed, ConsumedConfig, Presence};
-use crate::model::delivered::{CLOCK_SKEW, later};
+use crate::model::delivered::{CLOCK_SKEW, active, later};
 use crate::model::digest::{HashKey, Keyring};
-use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion, Uid};
-use crate::model::pod::{Phase, Pod, Started};
+use crate::model::names::{ConfigId, ConfigName, KeyName, Name, ResourceVersion, Uid};
+use crate::model::pod::{Pod, Started};
 use crate::model::record::{Answer, Entry, LastStamp, Record};
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
@@ -82,16 +82,17 @@ impl Record {
     /// Compares the record with what there is, and opens entries.
     pub fn observe(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Vec<News> {
         let mut news = Vec::new();
-        let scope = if self.auto_reload == sight.auto_reload { Scope::Same } else { Scope::Other };
+        let before = Consumed::of(&sight.workload.consumption, self.auto_reload, sight.configs);
         self.auto_reload = sight.auto_reload;
         self.entries.retain(|entry| sight.consumed.get(&entry.config.within(&sight.workload.id.namespace)).is_some());
         for (id, config) in sight.consumed.iter() {
+            let counted = before.get(id);
             match self.entry_mut(&id.local()) {
-                Some(entry) => news.extend(entry.observe(id, config, scope, sight, keyring)),
+                Some(entry) => news.extend(entry.observe(id, config, counted, sight, keyring)),
                 None => {
                     let mut entry = Entry::new(id, config, keyring.current(), sight.now);
-                    // An edit of the template made the workload consume it.
-                    if entry.digest.is_some() && scope == Scope::Same {
+                    // An edit of the template made the workload consume it, not one of the annotation.
+                    if entry.digest.is_some() && counted.is_some() {
                         news.push(open(&mut entry, config, sight, BTreeSet::new()));
                     }
                     self.insert(entry);
@@ -171,11 +172,12 @@ impl Record {
 }
 
 impl Entry {
+    /// `counted` are the keys that count by the record's annotation: one that only counts now was not changed by that.
     fn observe(
         &mut self,
         id: &ConfigId,
         config: &ConsumedConfig,
-        scope: Scope,
+        counted: Option<&ConsumedConfig>,
         sight: &Sight<'_>,
         keyring: &Keyring,
     ) -> Option<News> {
@@ -195,7 +197,7 @@ impl Entry {
         let changed = if config.digest(id, key).as_ref() == Some(digest) {
             Changed::Nothing
         } else {
-            self.changed_keys(id, config, scope, sight, key)
+            self.changed_keys(id, config, counted, sight, key)
         };
         self.update(id, config, keyring.current());
         match (changed, back_since) {
@@ -210,7 +212,8 @@ impl Entry {
     /// A config that was never there before appears. Where it is required the pods waited for it.
     fn appear(&mut self, id: &ConfigId, config: &ConsumedConfig, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
         *self = Self::new(id, config, keyring.current(), sight.now);
-        config.optional.then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
+        let may_be_unread = config.optional || !is_as_it_was_made(sight, id) || ran_before(sight, id);
+        may_be_unread.then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
     }
 
     /// Which consumed keys differ from the record. One that is still live and no longer consumed is no change.
@@ -218,7 +221,7 @@ impl Entry {
         &self,
         id: &ConfigId,
         config: &ConsumedConfig,
-        scope: Scope,
+        counted: Option<&ConsumedConfig>,
         sight: &Sight<'_>,
         key: &HashKey,
     ) -> Changed {
@@ -228,7 +231,7 @@ impl Entry {
         }
         let differs = now.iter().filter(|(name, digest)| match self.keys.get(*name) {
             Some(known) => known != *digest,
-            None => scope == Scope::Same,
+            None => counted.is_some_and(|counted| counted.keys.contains_key(*name)),
         });
         let differs = differs.map(|(name, _)| name);
         let is_live = |name: &KeyName| sight.configs.values(id).is_some_and(|values| values.contains_key(name));
@@ -236,14 +239,6 @@ impl Entry {
         let changed: BTreeSet<KeyName> = differs.chain(gone).cloned().collect();
         if changed.is_empty() { Changed::Nothing } else { Changed::Keys(changed) }
     }
-}
-
-/// Whether the user's annotation lets the same ways to consume count as in the record. Keys that only now count were
-/// not changed by that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    Same,
-    Other,
 }
 
 /// What differs between a record's entry and what there is.
@@ -268,19 +263,41 @@ fn newer_than_the_workload(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedCo
     if version <= sight.workload.born? {
         return None;
     }
-    let waited_for = !config.optional && sight.configs.get(id)?.born == Some(version);
+    let waited_for = !config.optional && is_as_it_was_made(sight, id);
     (!waited_for).then_some(version)
 }
 
-/// Whether a container that reads this config may have started since then.
-fn started_since(sight: &Sight<'_>, config: &ConfigId, since: Timestamp) -> bool {
+/// Whether this config was seen as it was made, and nobody wrote it since.
+fn is_as_it_was_made(sight: &Sight<'_>, config: &ConfigId) -> bool {
+    let config = sight.configs.get(config);
+    config.is_some_and(|config| config.born.is_some() && config.born == config.resource_version)
+}
+
+/// Whether a container that reads this config runs since before it was made: then it has read an earlier one.
+fn ran_before(sight: &Sight<'_>, config: &ConfigId) -> bool {
+    let made = sight.configs.get(config).and_then(|config| config.created).unwrap_or(sight.now);
     let readers = sight.workload.consumption.readers(config, sight.auto_reload);
-    let active = sight.pods.iter().filter(|pod| pod.phase == Phase::Active);
-    let mut containers = active.flat_map(|pod| &pod.containers).filter(|container| readers.contains(&container.name));
-    containers.any(|container| match container.started {
+    let containers = active(sight).flat_map(|pod| &pod.containers);
+    containers.filter(|container| readers.contains(&container.name)).any(|container| match container.started {
         Started::NotYet => false,
-        Started::At(started) => later(started, CLOCK_SKEW) >= since,
+        Started::At(started) => later(started, CLOCK_SKEW) < made,
         Started::Unknown => true,
+    })
+}
+
+/// Whether a container that starts without this config may have done so since then. One that is shown as waiting may
+/// have started a moment ago.
+fn started_since(sight: &Sight<'_>, config: &ConfigId, since: Timestamp) -> bool {
+    let readers = sight.workload.consumption.starts_without(config);
+    let shows = |pod: &Pod, name: &Name| pod.containers.iter().any(|container| container.name == *name);
+    active(sight).any(|pod| {
+        let mut reading = pod.containers.iter().filter(|container| readers.contains(&container.name));
+        let is_starting = readers.iter().any(|name| !shows(pod, name));
+        is_starting
+            || reading.any(|container| match container.started {
+                Started::At(started) => later(started, CLOCK_SKEW) >= since,
+                Started::NotYet | Started::Unknown => true,
+            })
     })
 }
 
