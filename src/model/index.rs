@@ -12,7 +12,7 @@ use crate::model::config::{Config, Configs};
 use crate::model::consumed::Consumed;
 use crate::model::decide::{self, Decision, Hold, Policy};
 use crate::model::digest::Keyring;
-use crate::model::names::{ConfigId, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::observe::{News, Sight};
 use crate::model::pod::Pod;
 use crate::model::record::Record;
@@ -110,6 +110,10 @@ pub struct Index {
     replica_sets_of: HashMap<Uid, BTreeSet<Uid>>,
     pods: HashMap<Uid, Pod>,
     pods_of: HashMap<Uid, BTreeSet<Uid>>,
+    /// ReplicaSets that pods name and that were not seen yet, or no more, with their namespace.
+    unplaced: HashMap<Uid, Name>,
+    /// The latest version that the watch of pods has shown.
+    pods_seen_to: Option<ResourceVersion>,
     stored: HashMap<WorkloadId, StoredRecord>,
     synced: BTreeSet<Watched>,
     /// What a list in progress has shown so far.
@@ -131,6 +135,8 @@ impl Index {
             replica_sets_of: HashMap::new(),
             pods: HashMap::new(),
             pods_of: HashMap::new(),
+            unplaced: HashMap::new(),
+            pods_seen_to: None,
             stored: HashMap::new(),
             synced: BTreeSet::new(),
             listed: BTreeMap::new(),
@@ -165,6 +171,11 @@ impl Index {
     /// Takes what a watch saw at this time.
     pub fn apply(&mut self, event: Event, now: Timestamp) -> Work {
         let mut work = Work::default();
+        if let Event::Listed(kind, object) | Event::Applied(kind, object) | Event::Deleted(kind, object) = &event
+            && *kind == Watched::Workload(WorkloadKind::Pod)
+        {
+            self.pods_seen_to = self.pods_seen_to.max(object.version());
+        }
         match event {
             Event::ListBegins(kind) => {
                 self.listed.insert(kind, HashSet::new());
@@ -224,10 +235,13 @@ impl Index {
             Object::ReplicaSet(replica_set) => {
                 let deployment = replica_set.deployment.clone();
                 self.replica_sets_of.entry(deployment.clone()).or_default().insert(replica_set.uid.clone());
-                self.replica_sets.insert(replica_set.uid.clone(), replica_set);
+                let uid = replica_set.uid.clone();
+                self.remove_workload_of_its_own(&uid, now, work);
+                self.replica_sets.insert(uid.clone(), replica_set);
+                self.place(&uid);
                 work.workloads.extend(self.workload_of_uid.get(&deployment).cloned());
             }
-            Object::Pod(pod) => self.insert_pod(pod, work),
+            Object::Pod(pod) => self.insert_pod(pod, now, work),
             Object::Report(stored) => {
                 let id = stored.workload.clone();
                 self.stored.insert(id.clone(), stored);
@@ -275,8 +289,10 @@ impl Index {
         }
         let opted_in = workload.auto_reload.as_ref().is_ok_and(|auto_reload| *auto_reload != AutoReload::Off);
         workload.born = before.as_ref().map_or(seen.filter(|_| opted_in), |before| before.workload.born);
-        if let Some(uid) = &workload.uid {
+        if let Some(uid) = workload.uid.clone() {
+            self.remove_owned(&uid, work); // its controller let it go
             self.workload_of_uid.insert(uid.clone(), id.clone());
+            self.place(&uid);
         }
         self.link_consumers(&id, before.as_ref().map(|before| &before.workload), &workload, work);
         let unknown = || Tracked { workload: workload.clone(), record: None, other_instance: None, is_followed: false };
@@ -319,11 +335,30 @@ impl Index {
         }
     }
 
-    fn insert_pod(&mut self, mut pod: Pod, work: &mut Work) {
+    fn insert_pod(&mut self, mut pod: Pod, now: Timestamp, work: &mut Work) {
+        self.remove_workload_of_its_own(&pod.uid, now, work);
         pod.born = pod.born.max(self.pods.get(&pod.uid).and_then(|before| before.born));
+        if self.pods.get(&pod.uid).is_some_and(|before| before.owner != pod.owner) {
+            self.remove_owned(&pod.uid, work);
+        }
         self.pods_of.entry(pod.owner.clone()).or_default().insert(pod.uid.clone());
         work.workloads.extend(self.workload_of_pod(&pod).cloned());
+        let owner = pod.owner.clone();
         self.pods.insert(pod.uid.clone(), pod);
+        self.place(&owner);
+    }
+
+    /// Notes whether it is known whose the pods of this owner are.
+    fn place(&mut self, owner: &Uid) {
+        let mut pods = self.pods_of.get(owner).into_iter().flatten().filter_map(|uid| self.pods.get(uid));
+        match pods.next().filter(|pod| pod.is_of_replica_set) {
+            Some(pod) if !self.replica_sets.contains_key(owner) && !self.workload_of_uid.contains_key(owner) => {
+                self.unplaced.insert(owner.clone(), pod.namespace.clone());
+            }
+            _ => {
+                self.unplaced.remove(owner);
+            }
+        }
     }
 
     fn workload_of_pod(&self, pod: &Pod) -> Option<&WorkloadId> {
@@ -349,15 +384,27 @@ impl Index {
                 }
                 work.workloads.insert(id.clone());
             }
-            Identity::Uid(uid) => {
-                if let Some(replica_set) = self.replica_sets.remove(uid) {
-                    remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
-                }
-                if let Some(pod) = self.pods.remove(uid) {
-                    remove_from(&mut self.pods_of, &pod.owner, uid);
-                    work.workloads.extend(self.workload_of_pod(&pod).cloned());
-                }
-            }
+            Identity::Uid(uid) => self.remove_owned(uid, work),
+        }
+    }
+
+    /// A ReplicaSet or pod that a controller owns is gone, or another one owns it now.
+    fn remove_owned(&mut self, uid: &Uid, work: &mut Work) {
+        if let Some(replica_set) = self.replica_sets.remove(uid) {
+            remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
+            self.place(uid);
+        }
+        if let Some(pod) = self.pods.remove(uid) {
+            remove_from(&mut self.pods_of, &pod.owner, uid);
+            self.place(&pod.owner);
+            work.workloads.extend(self.workload_of_pod(&pod).cloned());
+        }
+    }
+
+    /// A ReplicaSet or pod that was a workload of its own got a controller.
+    fn remove_workload_of_its_own(&mut self, uid: &Uid, now: Timestamp, work: &mut Work) {
+        if let Some(id) = self.workload_of_uid.get(uid).cloned() {
+            self.remove(Watched::Workload(id.kind), &Identity::Workload(id), now, work);
         }
     }
 
@@ -433,6 +480,8 @@ impl Index {
             configs: &self.configs,
             pods: &self.pods_of_workload(uid),
             replica_set: self.current_replica_set(workload),
+            has_unplaced_pods: self.has_unplaced_pods(workload),
+            pods_seen_to: self.pods_seen_to,
             is_followed: tracked.is_followed,
             now,
         })
@@ -443,6 +492,11 @@ impl Index {
         let owners = replica_sets.chain([uid]);
         let pods = owners.filter_map(|owner| self.pods_of.get(owner)).flatten();
         pods.filter_map(|uid| self.pods.get(uid)).collect()
+    }
+
+    fn has_unplaced_pods(&self, workload: &Workload) -> bool {
+        let namespace = &workload.id.namespace;
+        workload.id.kind == WorkloadKind::Deployment && self.unplaced.values().any(|other| other == namespace)
     }
 
     fn current_replica_set(&self, workload: &Workload) -> Option<&Uid> {

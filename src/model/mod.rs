@@ -21,6 +21,7 @@ pub mod observe;
 pub mod pod;
 pub mod record;
 pub mod report;
+pub mod revision;
 pub mod stamp;
 pub mod watched;
 pub mod workload;

@@ -35,6 +35,10 @@ pub struct Sight<'a> {
     pub pods: &'a [&'a Pod],
     /// The ReplicaSet that its controller works towards, for a Deployment.
     pub replica_set: Option<&'a Uid>,
+    /// Whether there are pods in its namespace of which only their ReplicaSet tells whose they are, and it is unknown.
+    pub has_unplaced_pods: bool,
+    /// The latest version that the watch of pods has shown, of any pod.
+    pub pods_seen_to: Option<ResourceVersion>,
     /// Whether this process has looked at it before: from then on it knows of each stamp of its own.
     pub is_followed: bool,
     /// The time.
@@ -82,7 +86,9 @@ impl Record {
     /// Compares the record with what there is, and opens entries.
     pub fn observe(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Vec<News> {
         let mut news = Vec::new();
-        let before = Consumed::of(&sight.workload.consumption, self.auto_reload, sight.configs);
+        let other_mode = (self.auto_reload != sight.auto_reload)
+            .then(|| Consumed::of(&sight.workload.consumption, self.auto_reload, sight.configs));
+        let before = other_mode.as_ref().unwrap_or(sight.consumed);
         self.auto_reload = sight.auto_reload;
         self.entries.retain(|entry| sight.consumed.get(&entry.config.within(&sight.workload.id.namespace)).is_some());
         for (id, config) in sight.consumed.iter() {
