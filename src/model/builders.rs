@@ -119,6 +119,24 @@ impl ConfigBuilder {
         self
     }
 
+    /// Seen as it was made, at this version.
+    pub(crate) fn born(mut self, version: u64) -> Self {
+        self.0.born = Some(ResourceVersion(version));
+        self
+    }
+
+    /// Made at this second.
+    pub(crate) fn made(mut self, second: i64) -> Self {
+        self.0.created = Some(at(second));
+        self
+    }
+
+    /// Made again: another uid.
+    pub(crate) fn uid(mut self, uid: &str) -> Self {
+        self.0.uid = Some(uid.into());
+        self
+    }
+
     /// The config.
     pub(crate) fn build(self) -> Config {
         self.0
@@ -350,6 +368,7 @@ pub(crate) fn pod_of(owner: &str, name: &str) -> PodBuilder {
         uid: uid_of(name),
         namespace: "ns".into(),
         owner: uid_of(owner),
+        is_of_replica_set: owner.starts_with("rs-"),
         created: Some(at(-3600)),
         version: Some(ResourceVersion(1)),
         born: None,
@@ -379,6 +398,7 @@ impl PodBuilder {
     /// Of this controller.
     pub(crate) fn owner(mut self, owner: &str) -> Self {
         self.0.owner = uid_of(owner);
+        self.0.is_of_replica_set = owner.starts_with("rs-");
         self
     }
 
@@ -449,6 +469,9 @@ pub(crate) fn scene(workload: WorkloadBuilder) -> Scene {
         configs: Vec::new(),
         pods: Vec::new(),
         replica_set: Some(uid_of("rs-1")),
+        has_unplaced_pods: false,
+        pods_seen_to: None,
+        is_followed: true,
         now: at(0),
         keyring: keyring(),
     }
@@ -460,6 +483,9 @@ pub(crate) struct Scene {
     configs: Vec<Config>,
     pods: Vec<Pod>,
     replica_set: Option<Uid>,
+    has_unplaced_pods: bool,
+    pods_seen_to: Option<ResourceVersion>,
+    is_followed: bool,
     now: Timestamp,
     keyring: Keyring,
 }
@@ -486,6 +512,24 @@ impl Scene {
     /// At this second.
     pub(crate) fn second(mut self, second: i64) -> Self {
         self.now = at(second);
+        self
+    }
+
+    /// Where some pod's ReplicaSet was not seen yet.
+    pub(crate) fn unplaced_pods(mut self) -> Self {
+        self.has_unplaced_pods = true;
+        self
+    }
+
+    /// Where the watch of pods has shown this version.
+    pub(crate) fn pods_seen_to(mut self, version: u64) -> Self {
+        self.pods_seen_to = Some(ResourceVersion(version));
+        self
+    }
+
+    /// Seen for the first time since the operator started.
+    pub(crate) fn after_a_restart(mut self) -> Self {
+        self.is_followed = false;
         self
     }
 
@@ -531,6 +575,9 @@ impl Scene {
             configs: &configs,
             pods: &pods,
             replica_set: self.replica_set.as_ref(),
+            has_unplaced_pods: self.has_unplaced_pods,
+            pods_seen_to: self.pods_seen_to,
+            is_followed: self.is_followed,
             now: self.now,
         })
     }

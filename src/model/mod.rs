@@ -24,6 +24,7 @@ pub mod pod;
 pub mod record;
 pub mod report;
 pub mod report_delay;
+pub mod revision;
 pub mod stamp;
 pub mod watched;
 pub mod workload;
