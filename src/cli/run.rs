@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use tracing_subscriber::EnvFilter;
 
 use crate::api::published::Mode;
-use crate::model::decide::Policy;
+use crate::model::policy::{Adopt, Edge, Policy};
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
 use crate::operator::write::ChangeCause;
@@ -24,6 +24,16 @@ pub struct Args {
     /// How long configs must be quiet before a workload rolls
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
     settle: SignedDuration,
+    /// Whether an optional config that appears for the first time rolls its readers: roll or ignore
+    #[arg(long, default_value = "roll", value_name = "WHAT")]
+    on_create: Edge,
+    /// Whether the deletion of an optional config rolls its readers: roll or ignore
+    #[arg(long, default_value = "ignore", value_name = "WHAT")]
+    on_delete: Edge,
+    /// What first sight of a workload takes for read: as-is, or catch-up, which rolls where a config was written after its
+    /// readers started
+    #[arg(long, default_value = "as-is", value_name = "WHAT")]
+    adopt: Adopt,
     /// How long a finding must be there before it is reported
     #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
     report_after: SignedDuration,
@@ -64,7 +74,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         bind: args.bind,
         lease_seconds: args.lease_seconds,
         settings: Settings {
-            policy: Policy { settle: args.settle },
+            policy: Policy {
+                settle: args.settle,
+                on_create: args.on_create,
+                on_delete: args.on_delete,
+                adopt: args.adopt,
+            },
             mode: if args.dry_run { Mode::DryRun } else { Mode::Live },
             change_cause: if args.change_cause { ChangeCause::Write } else { ChangeCause::Omit },
             report_after: args.report_after,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -12,7 +12,7 @@ use crate::api::opt_in::OptIn;
 use crate::model::config::{Config, Configs, Field, LiveValue};
 use crate::model::consumed::Consumed;
 use crate::model::consumption::Consumption;
-use crate::model::decide::{self, Decision, Policy};
+use crate::model::decide::{self, Decision};
 use crate::model::digest::{HashKey, Keyring};
 use crate::model::fingerprint::Fingerprint;
 use crate::model::last_applied::LastApplied;
@@ -20,6 +20,7 @@ use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::names::{ConfigId, ConfigKind, ConfigName, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::observe::{News, Sight};
 use crate::model::pod::{Phase, Pod, PodRevision, RunningContainer, Started};
+use crate::model::policy::Policy;
 use crate::model::record::Record;
 use crate::model::workload::{Owned, Progress, Revision, Strategy, Workload};
 
@@ -169,7 +170,7 @@ pub(crate) fn keyring() -> Keyring {
 
 /// Settle 5 s.
 pub(crate) fn policy() -> Policy {
-    Policy { settle: SignedDuration::from_secs(5) }
+    Policy::default()
 }
 
 /// An opted-in Deployment in namespace `ns`, with a container `app`, whose rollout is complete with one pod.
@@ -268,6 +269,18 @@ impl WorkloadBuilder {
         let mut declared = json!({"name": volume});
         declared.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
         self.volumes.push(declared);
+        self
+    }
+
+    /// For which this does not count.
+    pub(crate) fn excluding(mut self, exclusion: &str) -> Self {
+        self.workload.opt_in.exclude.push(exclusion.parse().unwrap());
+        self
+    }
+
+    /// For which this counts, whoever reads it.
+    pub(crate) fn on(mut self, pattern: &str) -> Self {
+        self.workload.opt_in.reload_on.push(pattern.parse().unwrap());
         self
     }
 
@@ -472,6 +485,7 @@ pub(crate) fn scene(workload: WorkloadBuilder) -> Scene {
         has_unplaced_pods: false,
         pods_seen_to: None,
         is_followed: true,
+        policy: policy(),
         now: at(0),
         keyring: keyring(),
     }
@@ -486,6 +500,7 @@ pub(crate) struct Scene {
     has_unplaced_pods: bool,
     pods_seen_to: Option<ResourceVersion>,
     is_followed: bool,
+    policy: Policy,
     now: Timestamp,
     keyring: Keyring,
 }
@@ -533,6 +548,12 @@ impl Scene {
         self
     }
 
+    /// Where whoever runs restamp chose this.
+    pub(crate) fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// With these keys of the installation.
     pub(crate) fn keyring(mut self, keyring: Keyring) -> Self {
         self.keyring = keyring;
@@ -551,7 +572,7 @@ impl Scene {
 
     /// What is due.
     pub(crate) fn decide(&self, record: &Record) -> Decision {
-        self.see(|sight| decide::decide(record, sight, &policy()))
+        self.see(|sight| decide::decide(record, sight))
     }
 
     /// The text of the stamp for this state.
@@ -578,6 +599,7 @@ impl Scene {
             has_unplaced_pods: self.has_unplaced_pods,
             pods_seen_to: self.pods_seen_to,
             is_followed: self.is_followed,
+            policy: &self.policy,
             now: self.now,
         })
     }

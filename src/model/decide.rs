@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::consumption::Missing;
 use crate::model::delivered;
 use crate::model::observe::Sight;
+use crate::model::policy::Policy;
 use crate::model::record::Record;
 use crate::model::revision;
 use crate::model::workload::{Progress, Strategy};
@@ -124,13 +125,6 @@ impl fmt::Display for Hold {
     }
 }
 
-/// How patient restamp is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
-    /// How long the configs must be quiet before a rollout.
-    pub settle: SignedDuration,
-}
-
 /// The longest that configs which keep changing put a rollout off.
 const SETTLE_AT_MOST: SignedDuration = SignedDuration::from_secs(60);
 /// The longest that somebody else's rollout is waited for, counted from the change.
@@ -141,7 +135,7 @@ const STRIPPED_AT_MOST: u8 = 2;
 const STRIPPED_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// Decides.
-pub fn decide(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Decision {
+pub fn decide(record: &Record, sight: &Sight<'_>) -> Decision {
     if record.open_entries().next().is_none() {
         return Decision::Nothing;
     }
@@ -158,7 +152,7 @@ pub fn decide(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Decision {
         return Decision::Hold(hold);
     }
     let waits = [
-        settling(record, sight, policy),
+        settling(record, sight, sight.policy),
         stamp_gone(record, sight),
         others_rollout(record, sight),
         min_interval(record, sight),

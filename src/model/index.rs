@@ -12,11 +12,12 @@ use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs};
 use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
-use crate::model::decide::{self, Decision, Hold, Policy};
+use crate::model::decide::{self, Decision, Hold};
 use crate::model::digest::Keyring;
 use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::observe::{News, Sight};
 use crate::model::pod::Pod;
+use crate::model::policy::Policy;
 use crate::model::record::Record;
 use crate::model::stamp::Stamp;
 use crate::model::watched::Watched;
@@ -506,6 +507,7 @@ impl Index {
             has_unplaced_pods: self.has_unplaced_pods(workload),
             pods_seen_to: self.pods_seen_to,
             is_followed: tracked.is_followed,
+            policy: &self.policy,
             now,
         })
     }
@@ -538,7 +540,7 @@ impl Index {
         if let Some(kind) = self.unsynced(&tracked.workload) {
             return Some(Decision::Hold(Hold::NotSynced { kind: kind.as_str() }));
         }
-        self.with_sight(tracked, &record.counting, now, |sight| Some(decide::decide(record, sight, &self.policy)))
+        self.with_sight(tracked, &record.counting, now, |sight| Some(decide::decide(record, sight)))
     }
 
     /// Every open change of this workload is delivered.

@@ -21,6 +21,7 @@ pub mod managers;
 pub mod names;
 pub mod observe;
 pub mod pod;
+pub mod policy;
 pub mod record;
 pub mod report;
 pub mod report_delay;

@@ -14,6 +14,7 @@ use crate::model::delivered::{CLOCK_SKEW, active, later};
 use crate::model::digest::{HashKey, Keyring};
 use crate::model::names::{ConfigId, ConfigName, KeyName, Name, ResourceVersion, Uid};
 use crate::model::pod::{Pod, Started};
+use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::record::{Answer, Entry, LastStamp, Record};
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
@@ -41,6 +42,8 @@ pub struct Sight<'a> {
     pub pods_seen_to: Option<ResourceVersion>,
     /// Whether this process has looked at it before: from then on it knows of each stamp of its own.
     pub is_followed: bool,
+    /// The choices of whoever runs restamp.
+    pub policy: &'a Policy,
     /// The time.
     pub now: Timestamp,
 }
@@ -80,6 +83,8 @@ impl Record {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
                 entry.open(sight.now, Some(version), BTreeSet::new());
+            } else if let Some(written) = likely_unread(sight, id, config) {
+                entry.open(written, config.version(), BTreeSet::new());
             }
             record.insert(entry);
         }
@@ -193,9 +198,7 @@ impl Entry {
         keyring: &Keyring,
     ) -> Option<News> {
         if config.presence == Presence::Absent {
-            // Deletion by itself opens nothing: running containers keep what they have read.
-            self.absent_since.get_or_insert(sight.now);
-            return None;
+            return self.vanish(config, sight);
         }
         if config.attention == Attention::Ignored {
             self.follow(id, config, keyring.current());
@@ -224,10 +227,20 @@ impl Entry {
         }
     }
 
+    /// A config is gone. By itself that opens nothing: running containers keep what they have read.
+    fn vanish(&mut self, config: &ConsumedConfig, sight: &Sight<'_>) -> Option<News> {
+        let was_there = self.digest.is_some() && self.absent_since.is_none();
+        self.absent_since.get_or_insert(sight.now);
+        let counts = config.optional && sight.policy.on_delete == Edge::Roll;
+        let keys = self.keys.keys().cloned().collect();
+        (was_there && counts).then(|| open(self, config, sight, keys))
+    }
+
     /// A config that was never there before appears. Where it is required the pods waited for it.
     fn appear(&mut self, id: &ConfigId, config: &ConsumedConfig, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
         *self = Self::new(id, config, keyring.current(), sight.now);
-        let may_be_unread = config.optional || !is_as_it_was_made(sight, id) || ran_before(sight, id);
+        let optional = config.optional && sight.policy.on_create == Edge::Roll;
+        let may_be_unread = optional || !is_as_it_was_made(sight, id) || ran_before(sight, id);
         may_be_unread.then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
     }
 
@@ -280,6 +293,23 @@ fn newer_than_the_workload(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedCo
     }
     let waited_for = !config.optional && is_as_it_was_made(sight, id);
     (!waited_for).then_some(version)
+}
+
+/// When a config was last written, if whoever runs restamp wants to catch up and some container that reads it started
+/// before that. managedFields don't tell what was written: a likely change.
+fn likely_unread(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedConfig) -> Option<Timestamp> {
+    if sight.policy.adopt != Adopt::CatchUp || config.attention == Attention::Ignored {
+        return None;
+    }
+    let live = sight.configs.get(id)?;
+    let owners = live.managed_fields.iter().flatten().filter(|owner| !owner.keys.is_empty());
+    let written = owners.filter_map(|owner| owner.time).chain(live.created).max()?;
+    let readers = sight.workload.consumption.readers(id, sight.counting);
+    let mut containers = active(sight).flat_map(|pod| &pod.containers);
+    let started_earlier = |started| matches!(started, Started::At(started) if started < written);
+    containers
+        .any(|container| readers.contains(&container.name) && started_earlier(container.started))
+        .then_some(written)
 }
 
 /// Whether this config was seen as it was made, and nobody wrote it since.

@@ -1,5 +1,6 @@
 //! When entries open, a sentence for each rule.
 
+use jiff::Timestamp;
 use rstest::rstest;
 
 use super::News;
@@ -9,6 +10,7 @@ use crate::model::builders::{
     running_since, scene, secret,
 };
 use crate::model::digest::Keyring;
+use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::record::{Answer, Change, LastStamp, Record};
 
 fn w() -> WorkloadBuilder {
@@ -340,4 +342,68 @@ fn the_order_of_configs_and_pods_does_not_matter() {
     let back = configs().into_iter().rev().fold(scene(workload()), Scene::config);
     assert_eq!(forth.adopt(), back.adopt());
     assert_eq!(then(&forth, &back), []);
+}
+
+#[test]
+fn an_optional_config_that_appears_opens_nothing_if_so_chosen() {
+    let policy = Policy { on_create: Edge::Ignore, ..Policy::default() };
+    let appeared = || with(optional(), c("1").at_version(5).born(5)).pod(running_since(1));
+    assert_eq!(then(&scene(optional()), &appeared()), news(&["A"]));
+    assert_eq!(then(&scene(optional()), &appeared().policy(policy)), []);
+}
+
+#[rstest]
+#[case::by_itself_it_does_not(optional(), Edge::Ignore, &[])]
+#[case::if_so_chosen(optional(), Edge::Roll, &["A"])]
+#[case::new_pods_could_not_start(w(), Edge::Roll, &[])]
+fn a_deletion_opens_where_pods_start_without_the_config(
+    #[case] workload: WorkloadBuilder,
+    #[case] on_delete: Edge,
+    #[case] keys: &[&str],
+) {
+    let mut record = with(workload.clone(), c("1")).adopt();
+    let gone = || scene(workload.clone()).policy(Policy { on_delete, ..Policy::default() });
+    let expected = if keys.is_empty() { Vec::new() } else { news(keys) };
+    assert_eq!(gone().observe(&mut record), expected);
+    assert_eq!(gone().second(1).observe(&mut record), [], "once");
+}
+
+#[rstest]
+#[case::as_is(Adopt::AsIs, -1, None)]
+#[case::started_before_it_was_written(Adopt::CatchUp, -1, Some(at(0)))]
+#[case::started_after_it(Adopt::CatchUp, 1, None)]
+fn first_sight_catches_up_with_what_was_written_since_containers_started(
+    #[case] adopt: Adopt,
+    #[case] started: i64,
+    #[case] expected: Option<Timestamp>,
+) {
+    let policy = Policy { adopt, ..Policy::default() };
+    let record = with(w(), c("1").made(0)).pod(running_since(started)).second(100).policy(policy).adopt();
+    assert_eq!(change(&record).map(|change| change.last_seen), expected);
+}
+
+#[test]
+fn a_config_that_asks_to_be_ignored_opens_nothing_and_is_current_once_it_no_longer_does() {
+    let ignored = |value: &str| c(value).annotated("restamp.dev/ignore", "reload");
+    let mut record = with(w(), c("1")).adopt();
+    assert_eq!(with(w(), ignored("2").at_version(2)).observe(&mut record), []);
+    assert_eq!(with(w(), c("2").at_version(3)).observe(&mut record), []);
+    assert_eq!(with(w(), c("3").at_version(4)).observe(&mut record), news(&["A"]));
+}
+
+#[test]
+fn what_is_excluded_opens_nothing_and_what_is_named_opens_though_nobody_reads_it() {
+    let workload = || {
+        let excluded = w().excluding("configmap/c:A");
+        excluded.on("configmap/named-*")
+    };
+    let seen = |a: &str, b: &str, named_value: &str| {
+        let named = config_map("named-1").value("K", named_value);
+        with(workload(), config_map("c").value("A", a).value("B", b)).config(named)
+    };
+    let mut record = seen("1", "1", "1").adopt();
+    assert_eq!(seen("2", "1", "1").observe(&mut record), []);
+    assert_eq!(seen("2", "2", "1").observe(&mut record), news(&["B"]));
+    let changed = News::Changed { config: named("ConfigMap/named-1"), keys: ["K".into()].into() };
+    assert_eq!(seen("2", "2", "2").observe(&mut record), [changed]);
 }
