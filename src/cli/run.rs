@@ -5,9 +5,13 @@ use std::net::SocketAddr;
 use jiff::SignedDuration;
 use tracing_subscriber::EnvFilter;
 
+use crate::connect::Target;
 use crate::model::decide::Policy;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
+
+/// What is logged by default. The client logs each failure that we tell in a sentence of our own, and at every retry.
+const LOG: &str = "info,kube_client=off";
 
 /// Run the operator.
 #[derive(Debug, clap::Args)]
@@ -31,8 +35,10 @@ pub struct Args {
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
     lease_seconds: u64,
     /// What to log, such as `debug` or `restamp=trace,kube=info`
-    #[arg(long, default_value = "info", value_name = "FILTER", value_parser = log_filter)]
+    #[arg(long, default_value = LOG, value_name = "FILTER", value_parser = log_filter)]
     log: String,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Why the operator did not start, or gave up.
@@ -50,6 +56,7 @@ pub enum Failure {
 pub fn run(args: &Args) -> Result<(), Failure> {
     tracing_subscriber::fmt().with_env_filter(EnvFilter::new(&args.log)).with_writer(std::io::stderr).init();
     let options = Options {
+        target: args.target.clone(),
         own_namespace: args.own_namespace.clone(),
         bind: args.bind,
         lease_seconds: args.lease_seconds,
