@@ -7,4 +7,5 @@ pub mod expected_keys;
 pub mod ignore;
 pub mod opt_in;
 pub mod patterns;
+pub mod published;
 pub mod reload_status;

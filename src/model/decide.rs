@@ -7,9 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::consumption::Missing;
 use crate::model::delivered;
 use crate::model::observe::Sight;
-use crate::model::pod::Pod;
+use crate::model::policy::Policy;
 use crate::model::record::Record;
-use crate::model::workload::{Progress, Revision, Strategy};
+use crate::model::revision;
+use crate::model::workload::{Progress, Strategy};
 
 /// What is due, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub enum WaitReason {
     OthersRollout,
     /// Somebody took our stamp away: we try again after a while.
     StampGone,
+    /// The last rollout was not long enough ago.
+    MinInterval,
 }
 
 impl fmt::Display for WaitReason {
@@ -50,6 +53,7 @@ impl fmt::Display for WaitReason {
             Self::Settling => "waits until the configs are quiet",
             Self::OthersRollout => "waits for the rollout in progress, whose pods read the change as they start",
             Self::StampGone => "waits before it stamps again, since somebody removed the stamp",
+            Self::MinInterval => "waits until the last rollout is as long ago as restamp.dev/min-interval asks",
         })
     }
 }
@@ -121,13 +125,6 @@ impl fmt::Display for Hold {
     }
 }
 
-/// How patient restamp is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
-    /// How long the configs must be quiet before a rollout.
-    pub settle: SignedDuration,
-}
-
 /// The longest that configs which keep changing put a rollout off.
 const SETTLE_AT_MOST: SignedDuration = SignedDuration::from_secs(60);
 /// The longest that somebody else's rollout is waited for, counted from the change.
@@ -138,7 +135,7 @@ const STRIPPED_AT_MOST: u8 = 2;
 const STRIPPED_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// Decides.
-pub fn decide(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Decision {
+pub fn decide(record: &Record, sight: &Sight<'_>) -> Decision {
     if record.open_entries().next().is_none() {
         return Decision::Nothing;
     }
@@ -154,7 +151,12 @@ pub fn decide(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Decision {
     if let Some(hold) = must_not_roll(record, sight) {
         return Decision::Hold(hold);
     }
-    let waits = [settling(record, sight, policy), stamp_gone(record, sight), others_rollout(record, sight)];
+    let waits = [
+        settling(record, sight, sight.policy),
+        stamp_gone(record, sight),
+        others_rollout(record, sight),
+        min_interval(record, sight),
+    ];
     waits.into_iter().flatten().next().unwrap_or(Decision::Stamp)
 }
 
@@ -167,6 +169,7 @@ fn carries_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
 /// There are no pods, and whichever come are made from the stamped template.
 fn is_empty_behind_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
     carries_the_stamp(record, sight)
+        && !sight.has_unplaced_pods
         && delivered::active(sight).next().is_none()
         && sight.workload.progress == Progress::Complete { pods: 0 }
 }
@@ -199,37 +202,32 @@ fn stamp_gone(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
     wait(stamp.time, pause, sight.now, WaitReason::StampGone)
 }
 
-/// A rollout that is not ours is in progress, and all pods that it leaves will have been made after the change.
-fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
-    let workload = sight.workload;
-    if workload.progress != Progress::InProgress || workload.strategy != Strategy::Rolling {
-        return None;
-    }
-    let is_current = current_revision(sight)?;
-    if delivered::unproven(record, sight).any(is_current) {
-        return None;
-    }
-    let first = record.unanswered().map(|change| change.first_seen).min()?;
-    wait(first, OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)
+/// Its owner wants more time between two rollouts. The last stamp's time is in the record, so that a restart of restamp
+/// does not shorten it.
+fn min_interval(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
+    let stamp = record.stamp.as_ref()?;
+    wait(stamp.time, sight.workload.opt_in.min_interval?, sight.now, WaitReason::MinInterval)
 }
 
-/// Tells the pods of the revision that the controller works towards; `None` if they can't be told.
-fn current_revision<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use<'a>> {
-    let hash_of_generation = |generation: &str| {
-        let of_it = |pod: &&&Pod| pod.revision.template_generation.as_deref() == Some(generation);
-        sight.pods.iter().find(of_it).and_then(|pod| pod.revision.hash.as_deref())
+/// A rollout that is not ours is in progress, and all pods that it leaves will have been made after the change.
+fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
+    let waits = match (sight.workload.progress, sight.workload.strategy) {
+        // Somebody has just changed the spec: in a moment it is known which pods that leaves.
+        (Progress::Unobserved, _) => true,
+        (Progress::InProgress, Strategy::Rolling) => leaves_only_proven_pods(record, sight),
+        // The watch of pods is behind if it still shows those of earlier revisions.
+        (Progress::Complete { .. }, _) => {
+            leaves_only_proven_pods(record, sight) && delivered::unproven(record, sight).next().is_some()
+        }
+        (Progress::InProgress, Strategy::ByHand) => false,
     };
-    let (owner, hash) = match &sight.workload.revision {
-        Revision::OfReplicaSet(_) => (Some(sight.replica_set?), None),
-        Revision::Hash(hash) => (None, Some(hash.as_deref()?)),
-        // As long as no pod of it is there, none of those that are there is known to stay.
-        Revision::TemplateGeneration(generation) => (None, hash_of_generation(generation.as_deref()?)),
-        Revision::Unknown => return None,
-    };
-    Some(move |pod: &Pod| match owner {
-        Some(owner) => pod.owner == *owner,
-        None => hash.is_some() && pod.revision.hash.as_deref() == hash,
-    })
+    let first = record.unanswered().map(|change| change.first_seen).min()?;
+    waits.then(|| wait(first, OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)).flatten()
+}
+
+/// Whether the pods of the present revision have all read the changes; not if they can't be told from others.
+fn leaves_only_proven_pods(record: &Record, sight: &Sight<'_>) -> bool {
+    revision::current(sight).is_some_and(|is_current| !delivered::unproven(record, sight).any(is_current))
 }
 
 #[cfg(test)]

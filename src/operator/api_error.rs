@@ -10,6 +10,9 @@ pub enum ApiError {
     /// The object is not as it was when the write was decided on, or it was made again.
     #[error("the object has changed meanwhile")]
     Conflict,
+    /// Another manager owns the field, and we don't take it by force.
+    #[error("another field manager owns it")]
+    Owned,
     /// It is not there.
     #[error("not found")]
     NotFound,
@@ -45,7 +48,9 @@ impl ApiError {
     /// Whether the API server has certainly not done what it was asked for.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Conflict | Self::NotFound | Self::Exists | Self::Forbidden(_) | Self::Refused(_) => true,
+            Self::Conflict | Self::Owned | Self::NotFound | Self::Exists | Self::Forbidden(_) | Self::Refused(_) => {
+                true
+            }
             Self::Unavailable { .. } | Self::TimedOut(_) | Self::Unreachable(_) | Self::Unreadable(_) => false,
         }
     }
@@ -64,6 +69,10 @@ impl From<kube::Error> for ApiError {
 impl From<&kube::core::Status> for ApiError {
     fn from(status: &kube::core::Status) -> Self {
         let message = status.message.clone();
+        let mut causes = status.details.iter().flat_map(|details| &details.causes);
+        if causes.any(|cause| cause.reason == "FieldManagerConflict") {
+            return Self::Owned;
+        }
         match (status.code, status.reason.as_str()) {
             (409, "AlreadyExists") => Self::Exists,
             (409, _) => Self::Conflict,

@@ -16,11 +16,13 @@ use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{info, warn};
 
 use crate::api::auto_reload::InvalidAnnotation;
-use crate::model::decide::Policy;
+use crate::api::published::Mode;
+use crate::model::cause::Cause;
 use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
 use crate::model::names::{ConfigId, ResourceVersion, WorkloadId};
+use crate::model::policy::Policy;
 use crate::model::report_delay::ReportDelay;
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
@@ -29,13 +31,17 @@ use crate::operator::reports::{ReportKey, Reports, Written};
 use crate::operator::retry::Retries;
 use crate::operator::tasks::{Done, Writer};
 use crate::operator::watch::{Item, Seen};
-use crate::operator::write::Stamped;
+use crate::operator::write::{ChangeCause, Stamped};
 
 /// What the engine is told at its start.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// How patient reloading is.
     pub policy: Policy,
+    /// Whether stamps are written.
+    pub mode: Mode,
+    /// Whether `kubectl rollout history` gets to know why.
+    pub change_cause: ChangeCause,
     /// How long a finding must be there before it is said.
     pub report_after: SignedDuration,
     /// How long a report on a config stays after its last finding went.
@@ -70,6 +76,8 @@ pub struct Engine {
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// The annotations that each workload was told about.
     pub(super) told: HashMap<WorkloadId, Vec<InvalidAnnotation>>,
+    /// In a dry run, what each workload was last told.
+    pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
     alarms: DelayQueue<Again>,
     alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
@@ -94,12 +102,13 @@ impl Engine {
             settings,
             instance: instance.to_owned(),
             metrics,
-            writer: Writer::new(client, instance),
+            writer: Writer::new(client, instance, settings.change_cause),
             stamping: HashSet::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),
             held: BTreeMap::new(),
             told: HashMap::new(),
+            would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),
             alarm_of: HashMap::new(),

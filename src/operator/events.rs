@@ -29,6 +29,10 @@ pub enum Reason {
     HashKeyLost,
     /// An annotation does not parse.
     InvalidAnnotation,
+    /// The opt-in is gone.
+    OptInGone,
+    /// A stamp would be put on, were this not a dry run.
+    WouldReload,
 }
 
 impl Reason {
@@ -41,16 +45,19 @@ impl Reason {
             Self::StampRemoved => "StampRemoved",
             Self::HashKeyLost => "HashKeyLost",
             Self::InvalidAnnotation => "InvalidAnnotation",
+            Self::OptInGone => "OptInGone",
+            Self::WouldReload => "WouldReload",
         }
     }
 
     fn severity(self) -> &'static str {
         match self {
-            Self::ConfigChanged | Self::Reloaded => "Normal",
+            Self::ConfigChanged | Self::Reloaded | Self::WouldReload => "Normal",
             Self::ReloadFailed
             | Self::ReloadHeld
             | Self::StampRemoved
             | Self::HashKeyLost
+            | Self::OptInGone
             | Self::InvalidAnnotation => "Warning",
         }
     }
@@ -59,8 +66,10 @@ impl Reason {
     fn action(self) -> &'static str {
         match self {
             Self::ConfigChanged => "Watching",
-            Self::Reloaded | Self::ReloadFailed | Self::ReloadHeld | Self::StampRemoved => "Reloading",
-            Self::HashKeyLost | Self::InvalidAnnotation => "Adopting",
+            Self::Reloaded | Self::WouldReload | Self::ReloadFailed | Self::ReloadHeld | Self::StampRemoved => {
+                "Reloading"
+            }
+            Self::HashKeyLost | Self::InvalidAnnotation | Self::OptInGone => "Adopting",
         }
     }
 }

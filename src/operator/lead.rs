@@ -8,11 +8,13 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
+use crate::api::published::Published;
 use crate::model::digest::Keyring;
 use crate::operator::engine::{Engine, Settings};
 use crate::operator::hash_key::{self, HashKeyError};
 use crate::operator::http::Stage;
 use crate::operator::metrics::Metrics;
+use crate::operator::publish::publish;
 use crate::operator::retry::Retries;
 use crate::operator::watch::watch_all;
 
@@ -34,14 +36,26 @@ pub async fn lead(
     let (out, seen) = mpsc::channel(BACKLOG);
     let watches = watch_all(&client, &metrics, &out);
     drop(out);
-    let engine = Engine::new(client, keyring, settings, namespace, metrics, synced);
+    let published = Published {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        namespaces: Vec::new(),
+        excluded: Vec::new(),
+        namespace_selector: None,
+        mode: settings.mode,
+    };
+    let engine = Engine::new(client.clone(), keyring, settings, namespace, metrics, synced);
     let tell = async {
         while synced_kinds.changed().await.is_ok() {
             stage.send_replace(Stage::Leading(synced_kinds.borrow_and_update().clone()));
         }
     };
-    tokio::join!(engine.run(seen, watches), tell);
-    Ok(())
+    tokio::select! {
+        ((), ()) = async { tokio::join!(engine.run(seen, watches), tell) } => Ok(()),
+        never = async {
+            publish(&client, namespace, &published).await;
+            std::future::pending().await
+        } => never,
+    }
 }
 
 /// The hash key comes before the first list. While the API server is not well, it is asked again.

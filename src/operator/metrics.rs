@@ -29,6 +29,8 @@ pub enum ReloadResult {
     Conflict,
     /// The API server refused, or did not answer.
     Failed,
+    /// It would have been put on, were this not a dry run.
+    DryRun,
 }
 
 impl ReloadResult {
@@ -37,6 +39,7 @@ impl ReloadResult {
             Self::Stamped => "stamped",
             Self::Conflict => "conflict",
             Self::Failed => "failed",
+            Self::DryRun => "dry-run",
         }
     }
 }
@@ -94,6 +97,21 @@ impl Metrics {
             registry,
         };
         Ok(metrics)
+    }
+
+    /// Every metric: its name, its labels and what it tells.
+    pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
+        let collectors: [&dyn Collector; 7] = [
+            &self.stale_keys,
+            &self.reloads,
+            &self.latency,
+            &self.watch_synced,
+            &self.watch_errors,
+            &self.held,
+            &self.invalid_annotations,
+        ];
+        let all = collectors.into_iter().flat_map(|collector| collector.desc());
+        all.map(|desc| (desc.fq_name.clone(), desc.variable_labels.clone(), desc.help.clone())).collect()
     }
 
     /// The text that Prometheus scrapes.

@@ -8,6 +8,7 @@ pub mod hash_key;
 pub mod http;
 pub mod lead;
 pub mod metrics;
+pub mod publish;
 mod reloading;
 mod reporting;
 pub mod reports;

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
+use crate::api::annotations::AUTO_RELOAD;
 use crate::api::drift_report::DriftReport;
+use crate::api::published::Mode;
 use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
 use crate::model::cause::Cause;
 use crate::model::decide::{Decision, Hold};
@@ -59,6 +61,9 @@ impl Engine {
     }
 
     fn send_stamp(&mut self, id: &WorkloadId, now: Timestamp) {
+        if self.settings.mode == Mode::DryRun {
+            return self.say_what_would_be(id);
+        }
         let again = Again::Workload(id.clone());
         if let Some(until) = self.retries.waits_until(&again, now) {
             return self.alarm(again, until, now);
@@ -71,6 +76,18 @@ impl Engine {
             self.stamping.insert(id.clone());
             self.writer.stamp(order);
         }
+    }
+
+    /// In a dry run: says once for each state what would be done. The record stays as it is.
+    fn say_what_would_be(&mut self, id: &WorkloadId) {
+        let record = self.index.workload(id).and_then(|tracked| tracked.record.as_ref());
+        let Some(cause) = record.map(Cause::of) else { return };
+        if self.would_reload.insert(id.clone(), cause.clone()).as_ref() == Some(&cause) {
+            return;
+        }
+        self.metrics.reload(id, ReloadResult::DryRun);
+        info!(kind = %id.kind, ns = %id.namespace, name = %id.name, cause = cause.as_field(), "would reload");
+        self.tell_workload(id, Reason::WouldReload, format!("Would reload, were this not a dry run: {cause}"));
     }
 
     pub(super) fn stamp_succeeded(&mut self, order: &StampOrder, stamped: Stamped) {
@@ -164,6 +181,14 @@ impl Engine {
                     warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{note}");
                     self.tell_workload(id, Reason::HashKeyLost, note);
                 }
+                News::OptInGone => {
+                    let note = format!(
+                        "{AUTO_RELOAD} went with an edit of the pod template, so changes roll it no more; a rollout \
+                         undo puts back the annotations of the earlier revision: annotate it again if that was not meant"
+                    );
+                    info!(kind = %id.kind, ns = %id.namespace, name = %id.name, "opt-in gone");
+                    self.tell_workload(id, Reason::OptInGone, note);
+                }
                 News::StampGone => {
                     let note = "The stamp was removed from the pod template while a change is not delivered";
                     info!(kind = %id.kind, ns = %id.namespace, name = %id.name, "stamp removed");
@@ -188,6 +213,9 @@ impl Engine {
 
     /// Has the workload's report say how reloading stands, and hold its record.
     fn report_workload(&mut self, id: &WorkloadId, decision: &Decision) {
+        if self.settings.mode == Mode::DryRun {
+            return;
+        }
         let Some(tracked) = self.index.workload(id) else { return };
         let Some(status) = self.reload_status(id, tracked, decision) else { return };
         let report = report::of_workload(&tracked.workload, status);
@@ -219,13 +247,15 @@ impl Engine {
             self.failures.remove(id);
             self.told.remove(id);
             self.outdated.remove(id);
+            self.would_reload.remove(id);
             return;
         };
         if !self.index.is_opted_out(tracked) {
             return;
         }
         let stored = self.reports.status(&key).and_then(|status| status.reload.as_ref());
-        if stored.is_some_and(|reload| reload.instance == self.instance) {
+        let ours = stored.is_some_and(|reload| reload.instance == self.instance);
+        if ours && self.settings.mode == Mode::Live {
             self.reports.want_none(key.clone());
             self.write_report(&key);
         }

@@ -68,7 +68,8 @@ impl Engine {
     /// Whether a report without findings is there, and stays for a while: so that whoever waits for `InSync` sees it.
     fn stays(&mut self, id: &ConfigId, key: &ReportKey, now: Timestamp) -> bool {
         let Some(status) = self.reports.status(key) else { return false };
-        let Some(resolved) = resolved_at(status) else { return true };
+        // What stands there may still say what was found: then it is resolved now.
+        let resolved = resolved_at(status).unwrap_or(now);
         let until = resolved.checked_add(self.settings.keep_resolved).unwrap_or(Timestamp::MAX);
         if until <= now {
             return false;

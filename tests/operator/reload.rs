@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::support::kind::{CONFIG_MAP, DAEMON_SET, DEPLOYMENT, DRIFT_REPORT, Kind, POD, STATEFUL_SET};
 use crate::support::manifests::{Workload, config_map, daemon_set, deployment, secret, stateful_set};
-use crate::support::namespace::{Namespace, state};
+use crate::support::namespace::{Namespace, stamp_of_template, state};
 use crate::support::{shared, shared_operator};
 
 #[rstest]
@@ -53,7 +53,7 @@ async fn events_and_metrics_say_what_rolled_and_why() {
     let (_, metrics) = shared_operator().await.get("/metrics").unwrap();
     let ours: Vec<&str> = metrics.lines().filter(|line| line.contains(ns.name())).collect();
     let reloads =
-        format!("restamp_reloads_total{{kind=\"Deployment\",namespace=\"{}\",result=\"success\"}}", ns.name());
+        format!("restamp_reloads_total{{kind=\"Deployment\",namespace=\"{}\",result=\"stamped\"}}", ns.name());
     // Two here, and the one of the witness.
     assert!(ours.contains(&format!("{reloads} 3").as_str()), "{ours:#?}");
 }
@@ -108,6 +108,28 @@ async fn a_config_and_then_the_image_changed_together_roll_once() {
 
     until_none_is_left(&ns, before).await;
     assert_eq!(history.rollouts().await, 1);
+}
+
+#[tokio::test]
+async fn somebodys_rollout_whose_pods_read_the_change_is_waited_for() {
+    let ns = shared("others").await;
+    let workload = deployment("w").env_from_config_map("c");
+    ns.apply(&[config_map("c", &[("K", "1")]), workload.clone().into()]);
+    let history = ns.adopted(DEPLOYMENT, "w").await;
+
+    // Its rollout goes no further than its first pod.
+    ns.apply(&[config_map("c", &[("K", "2")]), workload.clone().image("localhost/bad:2").into()]);
+    let waits = |report: &Value| report["status"]["reload"]["message"].as_str().unwrap_or_default().contains("rollout");
+    ns.until(DRIFT_REPORT, "deployment-w", "to wait for the rollout in progress", waits).await;
+    ns.operator_has_caught_up().await;
+    assert_eq!(history.rollouts().await, 1);
+
+    ns.apply(&[workload.image("localhost/app:3").into()]);
+    ns.adopted(DEPLOYMENT, "w").await;
+    ns.operator_has_caught_up().await;
+    let stamps: Vec<String> =
+        history.changes().await.iter().map(|template| stamp_of_template(template).to_owned()).collect();
+    assert_eq!(stamps, ["", ""]);
 }
 
 #[tokio::test]

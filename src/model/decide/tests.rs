@@ -124,6 +124,15 @@ fn a_stamp_that_is_taken_away_is_put_on_again_twice(#[case] times: u8, #[case] n
 }
 
 #[rstest]
+#[case::too_early(69, Decision::Wait { until: at(70), reason: WaitReason::MinInterval })]
+#[case::in_time(70, Decision::Stamp)]
+fn two_rollouts_are_as_far_apart_as_their_owner_wants(#[case] now: i64, #[case] expected: Decision) {
+    let mut record = record(&w(), &[0]);
+    record.stamp = Some(LastStamp::found("s".to_owned(), at(10)));
+    assert_eq!(changed(w().min_interval(60)).second(now).decide(&record), expected);
+}
+
+#[rstest]
 #[case::deployment(w(), "rs-2", None)]
 #[case::stateful_set(stateful_set("w").env_from("ConfigMap/c").revision(Revision::Hash(Some("h2".to_owned()))), "w", Some("h2"))]
 #[case::daemon_set(daemon_set("w").env_from("ConfigMap/c").revision(Revision::TemplateGeneration(Some("2".to_owned()))), "w", Some("h2"))]
@@ -150,8 +159,19 @@ fn it_waits_for_somebody_elses_rollout_of_pods_that_are_all_later(
     assert_eq!(seen(&workload, 600).pod(later()).decide(&record), Decision::Stamp, "not for ever");
     assert_eq!(seen(&workload, 10).pod(later()).pod(earlier()).decide(&record), Decision::Stamp);
     assert_eq!(seen(&workload.clone().by_hand(), 10).pod(later()).decide(&record), Decision::Stamp);
-    let complete = workload.progress(Progress::Complete { pods: 2 });
-    assert_eq!(seen(&complete, 10).pod(later()).decide(&record), Decision::Stamp);
+    let complete = workload.clone().progress(Progress::Complete { pods: 1 });
+    assert_eq!(seen(&complete, 10).pod(later()).decide(&record), others(600), "the old one is shown, and gone");
+    assert_eq!(seen(&complete, 10).pod(earlier()).decide(&record), Decision::Stamp);
+    let just_changed = workload.progress(Progress::Unobserved);
+    assert_eq!(seen(&just_changed, 10).pod(earlier()).decide(&record), others(600), "what it leaves is not known yet");
+    assert_eq!(seen(&just_changed, 600).pod(earlier()).decide(&record), Decision::Stamp, "not for ever");
+}
+
+#[test]
+fn a_rollout_that_is_over_and_left_no_pods_is_not_waited_for() {
+    let workload = w().progress(Progress::Complete { pods: 0 });
+    let seen = scene(workload.clone()).config(config_map("c").value("A", "2").at_version(10)).replica_set("rs-2");
+    assert_eq!(seen.second(10).decide(&record(&workload, &[0])), Decision::Stamp);
 }
 
 #[test]
@@ -159,7 +179,7 @@ fn an_image_set_back_while_its_pods_are_still_there_is_stamped() {
     // A's pods were there when the config changed; B's rollout stalled; A's ReplicaSet is the current one again.
     let workload = w().progress(Progress::InProgress);
     let record = record(&workload, &[0]);
-    let seen = || changed(workload.clone()).pod(pod_of("rs-2", "stalled").waits("app")).second(10);
+    let seen = || changed(workload.clone()).pods_seen_to(11).pod(pod_of("rs-2", "stalled").waits("app")).second(10);
     assert_eq!(seen().replica_set("rs-2").decide(&record), others(600));
     assert_eq!(seen().replica_set("rs-1").decide(&record), Decision::Stamp);
 }

@@ -79,6 +79,11 @@ impl Cluster {
         path
     }
 
+    /// Ends a component of the control plane and starts it again, with the same address.
+    pub fn restart(&self, component: &str) {
+        tool(&["restart", self.dir.to_str().unwrap(), component], &[]);
+    }
+
     /// Runs kubectl as the administrator; what it prints.
     pub fn kubectl(&self, args: &[&str]) -> String {
         self.kubectl_reading("", args)
@@ -117,12 +122,6 @@ impl Drop for Cluster {
 
 /// The cluster that most tests share. It is never dropped: its minder stops it.
 pub fn shared() -> &'static Cluster {
-    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(Cluster::start)
-}
-
-/// The cluster for tests that start and end operators, one test at a time.
-pub fn exclusive() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(Cluster::start)
 }

@@ -1,7 +1,7 @@
 //! What the tests stand on: clusters, operators, namespaces, and waiting.
 //!
 //! Most tests share a cluster on which one operator is at work, and have a namespace each. An operator leads a whole
-//! cluster, so those that start and end operators take turns on a second one.
+//! cluster, so those that start and end operators take turns on other ones.
 
 pub mod cluster;
 pub mod history;
@@ -12,6 +12,7 @@ pub mod namespace;
 pub mod operator;
 pub mod waiting;
 
+use futures::future::select_all;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use cluster::Cluster;
@@ -36,36 +37,35 @@ pub async fn shared_operator() -> &'static Operator {
     OPERATOR.get_or_init(async || Operator::start(cluster::shared(), &arguments(&[])).await).await
 }
 
-/// The cluster where a test starts and ends operators of its own.
+/// A cluster where a test starts and ends operators of its own.
 pub struct Turn {
-    _taken: MutexGuard<'static, ()>,
-    cluster: &'static Cluster,
+    cluster: MutexGuard<'static, Option<&'static Cluster>>,
 }
 
-/// Waits for this test's turn.
+/// Waits for this test's turn on one of the clusters that such tests have.
 pub async fn turn() -> Turn {
-    static TAKEN: Mutex<()> = Mutex::const_new(());
-    let taken = TAKEN.lock().await;
-    let cluster = cluster::exclusive();
-    // The one before may have killed its operator, whose lease would have to run out first.
+    static CLUSTERS: [Mutex<Option<&'static Cluster>>; 3] = [const { Mutex::const_new(None) }; 3];
+    let (mut free, ..) = select_all(CLUSTERS.iter().map(|cluster| Box::pin(cluster.lock()))).await;
+    let cluster = *free.get_or_insert_with(|| Box::leak(Box::new(Cluster::start())));
+    // The test before may have killed its operator, whose lease would have to run out first.
     cluster.kubectl(&["delete", "lease", "restamp-leader", "--namespace=restamp-system", "--ignore-not-found"]);
-    Turn { _taken: taken, cluster }
+    Turn { cluster: free }
 }
 
 impl Turn {
     pub fn cluster(&self) -> &'static Cluster {
-        self.cluster
+        self.cluster.unwrap()
     }
 
     pub async fn namespace(&self, word: &str) -> Namespace {
-        Namespace::create(self.cluster, word).await
+        Namespace::create(self.cluster(), word).await
     }
 
     /// Starts an operator in a hurry, and with these flags.
     pub async fn operator(&self, flags: &[Flag]) -> Operator {
         // A killed one's lease must run out soon.
-        let flags = [&[("--lease-duration", "3s")], flags].concat();
-        Operator::start(self.cluster, &arguments(&flags)).await
+        let flags = [&[("--lease-seconds", "3")], flags].concat();
+        Operator::start(self.cluster(), &arguments(&flags)).await
     }
 }
 

@@ -48,6 +48,8 @@ impl Operator {
         let child = restamp(&["run", "--bind", &address.to_string()])
             .args(flags)
             .env("KUBECONFIG", cluster.kubeconfig_of_the_operator())
+            // As the Deployment sets it.
+            .env("POD_NAMESPACE", "restamp-system")
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
             .stderr(file)

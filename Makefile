@@ -1,0 +1,41 @@
+# The front door. Everything that is built or installed goes below the user's cache folder, never into the checkout.
+
+cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/restamp
+export CARGO_TARGET_DIR ?= $(cache)/target
+cargo_deny := $(cache)/tools/bin/cargo-deny-0.20.2
+
+.PHONY: help demo test lint fmt crd cluster
+
+help: ## Lists the targets.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+
+demo: ## Plays the main job on a real control plane. KEEP=1 leaves it up.
+	@demo/demo
+
+test: lint cluster ## Everything that CI checks.
+	cd tests/cluster/tool && GOWORK=off go vet ./... && GOWORK=off go test -count=1 -v ./...
+	cargo build --locked --tests
+	@# Most of these tests wait, and not for the processor.
+	RUST_TEST_THREADS=8 cargo test --locked
+	demo/demo
+
+lint: $(cargo_deny) ## Formats, lints, dependencies, shell scripts.
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	$(cargo_deny) --locked check licenses bans sources
+	@if command -v shellcheck >/dev/null; then shellcheck demo/demo tests/cluster/cluster .ci/run; \
+	else echo 'shellcheck is not installed (in Debian: apt-get install shellcheck): the scripts are not checked'; fi
+
+fmt: ## Formats the code.
+	cargo fmt
+	gofmt -w tests/cluster
+
+crd: ## Writes crds/driftreports.yaml again, from the Rust types.
+	cargo run --locked --quiet -- crd > crds/driftreports.yaml
+
+cluster: ## Builds the test cluster's programs; the first time, this takes 8 minutes.
+	tests/cluster/cluster build
+
+$(cargo_deny):
+	cargo install cargo-deny --locked --version 0.20.2 --root $(cache)/tools
+	mv $(cache)/tools/bin/cargo-deny $@
