@@ -7,10 +7,14 @@ use jiff::SignedDuration;
 use tracing_subscriber::EnvFilter;
 
 use crate::api::published::Mode;
+use crate::connect::Target;
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
 use crate::operator::write::ChangeCause;
+
+/// What is logged by default. The client logs each failure that we tell in a sentence of our own, and at every retry.
+const LOG: &str = "info,kube_client=off";
 
 /// Run the operator.
 #[derive(Debug, clap::Args)]
@@ -50,8 +54,10 @@ pub struct Args {
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
     lease_seconds: u64,
     /// What to log, such as `debug` or `restamp=trace,kube=info`
-    #[arg(long, default_value = "info", value_name = "FILTER", value_parser = log_filter)]
+    #[arg(long, default_value = LOG, value_name = "FILTER", value_parser = log_filter)]
     log: String,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Why the operator did not start, or gave up.
@@ -70,6 +76,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(&args.log)).with_writer(std::io::stderr);
     log.with_ansi(std::io::stderr().is_terminal()).init();
     let options = Options {
+        target: args.target.clone(),
         own_namespace: args.own_namespace.clone(),
         bind: args.bind,
         lease_seconds: args.lease_seconds,

@@ -86,10 +86,9 @@ pub enum Started {
 }
 
 impl PodObject {
-    /// The workload that it is, if no controller owns it.
+    /// The workload that it is, its own template; it counts if no controller owns it.
     pub fn as_workload(&self) -> Option<Workload> {
-        let workload = Workload::of_pod(&self.metadata, self.spec.as_ref())?;
-        workload.is_its_own().then_some(workload)
+        Workload::of_pod(&self.metadata, self.spec.as_ref())
     }
 
     /// What is kept of a pod that a controller owns.

@@ -10,8 +10,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::connect::{ConnectError, Connection, Target};
 use crate::operator::api_error::ApiError;
-use crate::operator::client::{self, ConnectError, in_time};
+use crate::operator::client::in_time;
 use crate::operator::engine::Settings;
 use crate::operator::hash_key::HashKeyError;
 use crate::operator::http::{self, BindError, Stage};
@@ -26,6 +27,8 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// How to run.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Which cluster.
+    pub target: Target,
     /// Our own namespace: of the Lease and of the hash key. By default the one of the kubeconfig or of the pod.
     pub own_namespace: Option<String>,
     /// Where to serve metrics and probes.
@@ -46,7 +49,7 @@ pub enum RunError {
     #[error("cannot ask the API server at {server} for restamp.dev/v1alpha1; check the address, and that it runs")]
     Unreachable {
         /// Its address.
-        server: ::http::Uri,
+        server: String,
         /// Why not.
         #[source]
         cause: ApiError,
@@ -87,9 +90,7 @@ pub enum RunError {
 pub async fn run(options: Options) -> Result<(), RunError> {
     let metrics = Metrics::new()?;
     let listener = http::bind(options.bind).await?;
-    let config = kube::Config::infer().await.map_err(ConnectError::Config)?;
-    let server = config.cluster_url.clone();
-    let client = client::connect_with(config)?;
+    let Connection { client, server } = options.target.connect().await?;
     check_custom_resource(&client, server).await?;
     let (stage, stages) = watch::channel(Stage::Standby);
     let namespace = options.own_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
@@ -103,7 +104,7 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     }
 }
 
-async fn check_custom_resource(client: &Client, server: ::http::Uri) -> Result<(), RunError> {
+async fn check_custom_resource(client: &Client, server: String) -> Result<(), RunError> {
     match in_time(client.list_api_group_resources("restamp.dev/v1alpha1")).await {
         Ok(_) => Ok(()),
         Err(ApiError::NotFound) => Err(RunError::NoCustomResource),
