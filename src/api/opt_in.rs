@@ -81,7 +81,7 @@ impl OptIn {
     }
 
     /// Adds what Reloader's annotations say: to each of what counts, what counts unnamed, what does not, and how often,
-    /// where ours say nothing of it. The table in docs/reference/annotations.md, row by row.
+    /// where ours say nothing of it.
     pub fn or_stakater(mut self, other: Stakater) -> Self {
         self.vocabulary = Vocabulary::WithStakater;
         if self.is_unsaid(AUTO_RELOAD) && self.auto_reload.is_none() {
@@ -176,7 +176,7 @@ mod tests {
         value.map(|value| (AUTO_RELOAD.to_owned(), value.to_owned())).into_iter().collect()
     }
 
-    /// The table in docs/reference/annotations.md, row by row.
+    /// The table in docs/reloading.md, row by row.
     #[rstest]
     #[case::nothing(None, None, AutoReload::Off, AutoReload::Off)]
     #[case::the_namespace_alone(None, None, AutoReload::Everything, AutoReload::Everything)]

@@ -37,7 +37,7 @@ impl Participation {
 
     /// What counts for a workload of which nothing is said: for one that some operator made, that one knows better.
     fn default_of(&self, workload: &Workload) -> AutoReload {
-        let left_alone = workload.id.namespace.as_str() == CLUSTERS_OWN || workload.owned == Owned::ByController;
+        let left_alone = workload.id.namespace.as_str() == CLUSTERS_OWN || workload.owned != Owned::Not;
         if left_alone { AutoReload::Off } else { self.unsaid }
     }
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     fn owned() -> Workload {
-        Workload { owned: Owned::ByController, ..in_namespace("ns") }
+        Workload { owned: Owned::ByController("Database/d".to_owned()), ..in_namespace("ns") }
     }
 
     fn saying(auto_reload: AutoReload, mut workload: Workload) -> Workload {

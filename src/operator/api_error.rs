@@ -1,7 +1,8 @@
 //! What the API server's refusals and failures mean, in words that are safe to write down.
 
-use std::error::Error as _;
 use std::time::Duration;
+
+use crate::connect::innermost;
 
 /// A request to the API server that did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +10,9 @@ pub enum ApiError {
     /// The object is not as it was when the write was decided on, or it was made again.
     #[error("the object has changed meanwhile")]
     Conflict,
+    /// Another manager owns the field, and we don't take it by force.
+    #[error("another field manager owns it")]
+    Owned,
     /// It is not there.
     #[error("not found")]
     NotFound,
@@ -44,7 +48,9 @@ impl ApiError {
     /// Whether the API server has certainly not done what it was asked for.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Conflict | Self::NotFound | Self::Exists | Self::Forbidden(_) | Self::Refused(_) => true,
+            Self::Conflict | Self::Owned | Self::NotFound | Self::Exists | Self::Forbidden(_) | Self::Refused(_) => {
+                true
+            }
             Self::Unavailable { .. } | Self::TimedOut(_) | Self::Unreachable(_) | Self::Unreadable(_) => false,
         }
     }
@@ -63,6 +69,10 @@ impl From<kube::Error> for ApiError {
 impl From<&kube::core::Status> for ApiError {
     fn from(status: &kube::core::Status) -> Self {
         let message = status.message.clone();
+        let mut causes = status.details.iter().flat_map(|details| &details.causes);
+        if causes.any(|cause| cause.reason == "FieldManagerConflict") {
+            return Self::Owned;
+        }
         match (status.code, status.reason.as_str()) {
             (409, "AlreadyExists") => Self::Exists,
             (409, _) => Self::Conflict,
@@ -77,21 +87,6 @@ impl From<&kube::core::Status> for ApiError {
 /// Where a JSON text did not fit; serde's own message would quote what stands there.
 pub fn place(error: &serde_json::Error) -> String {
     format!("line {} column {}", error.line(), error.column())
-}
-
-/// The cause that tells most: the layers above only say that something failed.
-fn innermost(error: &kube::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    if cause.downcast_ref::<serde_json::Error>().is_some() {
-        return "an answer that cannot be read".to_owned();
-    }
-    match error.source() {
-        Some(_) => cause.to_string(),
-        None => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -18,12 +18,12 @@ use tracing::{info, warn};
 use crate::api::auto_reload::InvalidAnnotation;
 use crate::api::published::Mode;
 use crate::model::cause::Cause;
-use crate::model::decide::Policy;
 use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
 use crate::model::names::{ConfigId, ResourceVersion, WorkloadId};
 use crate::model::participation::Participation;
+use crate::model::policy::Policy;
 use crate::model::report_delay::ReportDelay;
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
@@ -32,7 +32,7 @@ use crate::operator::reports::{ReportKey, Reports, Written};
 use crate::operator::retry::Retries;
 use crate::operator::tasks::{Done, Writer};
 use crate::operator::watch::{Item, Seen};
-use crate::operator::write::Stamped;
+use crate::operator::write::{ChangeCause, Stamped};
 
 /// What the engine is told at its start.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub struct Settings {
     pub mode: Mode,
     /// Who takes part in reloading.
     pub participation: Participation,
+    /// Whether `kubectl rollout history` gets to know why.
+    pub change_cause: ChangeCause,
     /// How long a finding must be there before it is said.
     pub report_after: SignedDuration,
     /// How long a report on a config stays after its last finding went.
@@ -101,10 +103,10 @@ impl Engine {
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
             managers: Managers::default(),
+            writer: Writer::new(client, instance, settings.change_cause),
             settings,
             instance: instance.to_owned(),
             metrics,
-            writer: Writer::new(client, instance),
             stamping: HashSet::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),

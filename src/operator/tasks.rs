@@ -12,7 +12,7 @@ use crate::model::index::StampOrder;
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
 use crate::operator::reports::{Order, ReportKey, Written};
-use crate::operator::write::{self, Stamped};
+use crate::operator::write::{self, ChangeCause, Stamped};
 
 /// A write that ended.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ const LANES: usize = 16;
 pub struct Writer {
     client: Client,
     instance: Arc<str>,
+    change_cause: ChangeCause,
     stamps: Arc<Semaphore>,
     others: Arc<Semaphore>,
     tasks: JoinSet<Done>,
@@ -39,10 +40,11 @@ pub struct Writer {
 
 impl Writer {
     /// A writer for the installation of this name.
-    pub fn new(client: Client, instance: &str) -> Self {
+    pub fn new(client: Client, instance: &str, change_cause: ChangeCause) -> Self {
         Self {
             client,
             instance: instance.into(),
+            change_cause,
             stamps: Arc::new(Semaphore::new(LANES)),
             others: Arc::new(Semaphore::new(LANES)),
             tasks: JoinSet::new(),
@@ -63,11 +65,11 @@ impl Writer {
 
     /// Starts a stamp.
     pub fn stamp(&mut self, order: StampOrder) {
-        let (client, lanes) = (self.client.clone(), self.stamps.clone());
+        let (client, lanes, change_cause) = (self.client.clone(), self.stamps.clone(), self.change_cause);
         self.tasks.spawn(async move {
             // The semaphore is never closed.
             let _lane = lanes.acquire().await.ok();
-            let answer = write::stamp(&client, &order).await;
+            let answer = write::stamp(&client, &order, change_cause).await;
             Done::Stamp(order, answer)
         });
     }

@@ -25,21 +25,51 @@ pub struct Stamped {
     pub generation: i64,
 }
 
+/// Whether `kubectl rollout history` gets to know why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ChangeCause {
+    /// It does not: later revisions would inherit the text.
+    #[default]
+    Omit,
+    /// It does, unless another manager owns that annotation.
+    Write,
+}
+
+const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
+
 /// Puts a stamp on: one server-side apply of one annotation. With uid and resourceVersion in it, the API server
 /// refuses what was decided on an old state, and makes nothing that is gone.
-pub async fn stamp(client: &Client, order: &StampOrder) -> Result<Stamped, ApiError> {
+pub async fn stamp(client: &Client, order: &StampOrder, change_cause: ChangeCause) -> Result<Stamped, ApiError> {
+    let apply = PatchParams::apply(FIELD_MANAGER);
+    if change_cause == ChangeCause::Write {
+        let annotations = json!({(CHANGE_CAUSE): format!("restamp: {}", order.cause)});
+        let metadata = json!({"uid": order.uid, "resourceVersion": order.version, "annotations": annotations});
+        match apply_stamp(client, order, metadata, &apply).await {
+            Err(ApiError::Owned) => {}
+            answer => return answer,
+        }
+    }
+    let metadata = json!({"uid": order.uid, "resourceVersion": order.version});
+    apply_stamp(client, order, metadata, &apply.force()).await
+}
+
+async fn apply_stamp(
+    client: &Client,
+    order: &StampOrder,
+    metadata: serde_json::Value,
+    apply: &PatchParams,
+) -> Result<Stamped, ApiError> {
     let kind = order.workload.kind;
     let workloads: Api<DynamicObject> =
         Api::namespaced_with(client.clone(), order.workload.namespace.as_str(), &resource(kind));
     let patch = json!({
         "apiVersion": kind.api_version(),
         "kind": kind.as_str(),
-        "metadata": {"uid": order.uid, "resourceVersion": order.version},
+        "metadata": metadata,
         "spec": {"template": {"metadata": {"annotations": {(CONFIG_HASH): order.text}}}},
     });
-    let apply = PatchParams::apply(FIELD_MANAGER).force();
     let name = order.workload.name.as_str();
-    let answer = in_time(workloads.patch_metadata(name, &apply, &Patch::Apply(&patch))).await?;
+    let answer = in_time(workloads.patch_metadata(name, apply, &Patch::Apply(&patch))).await?;
     Ok(Stamped {
         version: version(&answer.metadata)?,
         generation: answer.metadata.generation.ok_or_else(|| ApiError::Unreadable("metadata.generation".to_owned()))?,
