@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::api::auto_reload::AutoReload;
 use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs};
 use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
 use crate::model::decide::{self, Decision, Hold, Policy};
 use crate::model::digest::Keyring;
-use crate::model::names::{ConfigId, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::namespace::Namespace;
 use crate::model::observe::{News, Sight};
 use crate::model::pod::Pod;
 use crate::model::record::Record;
@@ -35,6 +35,8 @@ pub enum Object {
     Pod(Pod),
     /// The record in one of our reports.
     Report(StoredRecord),
+    /// A namespace.
+    Namespace(Namespace),
 }
 
 /// A record as it was stored.
@@ -56,6 +58,7 @@ enum Identity {
     Config(ConfigId),
     Workload(WorkloadId),
     Uid(Uid),
+    Namespace(Name),
 }
 
 /// What a watch saw.
@@ -80,6 +83,8 @@ pub struct Work {
     pub workloads: BTreeSet<WorkloadId>,
     /// Configs whose report may be another one now.
     pub configs: BTreeSet<ConfigId>,
+    /// Namespaces whose annotation may be another one now.
+    pub namespaces: BTreeSet<Name>,
     /// What came to light, by workload.
     pub news: Vec<(WorkloadId, News)>,
 }
@@ -111,6 +116,7 @@ pub struct Index {
     pods: HashMap<Uid, Pod>,
     pods_of: HashMap<Uid, BTreeSet<Uid>>,
     stored: HashMap<WorkloadId, StoredRecord>,
+    namespaces: HashMap<Name, Namespace>,
     synced: BTreeSet<Watched>,
     /// What a list in progress has shown so far.
     listed: BTreeMap<Watched, HashSet<Identity>>,
@@ -132,6 +138,7 @@ impl Index {
             pods: HashMap::new(),
             pods_of: HashMap::new(),
             stored: HashMap::new(),
+            namespaces: HashMap::new(),
             synced: BTreeSet::new(),
             listed: BTreeMap::new(),
         }
@@ -192,6 +199,7 @@ impl Index {
         if self.synced.insert(kind) {
             let adoptable: Vec<WorkloadId> = self.workloads.keys().cloned().collect();
             for id in adoptable {
+                self.forget_birth_of_the_opted_out(&id);
                 self.look(&id, now, work);
             }
             work.configs.extend(self.configs.iter().map(|config| config.id.clone()));
@@ -213,6 +221,7 @@ impl Index {
             }
             Watched::Workload(_) => Box::new(workloads),
             Watched::Report => Box::new(self.stored.keys().cloned().map(Identity::Workload)),
+            Watched::Namespace => Box::new(self.namespaces.keys().cloned().map(Identity::Namespace)),
         }
     }
 
@@ -233,6 +242,7 @@ impl Index {
                 self.stored.insert(id.clone(), stored);
                 self.look(&id, now, work);
             }
+            Object::Namespace(namespace) => self.insert_namespace(namespace, now, work),
         }
     }
 
@@ -273,7 +283,7 @@ impl Index {
         if let Some(before) = before.as_ref().filter(|before| workload.version < before.workload.version) {
             workload = before.workload.clone();
         }
-        let opted_in = !self.counting(&workload, None).is_off();
+        let opted_in = self.may_count(&workload);
         workload.born = before.as_ref().map_or(seen.filter(|_| opted_in), |before| before.workload.born);
         if let Some(uid) = &workload.uid {
             self.workload_of_uid.insert(uid.clone(), id.clone());
@@ -290,10 +300,7 @@ impl Index {
     /// Whether an edit of the template took the opt-in along.
     fn lost_its_opt_in(&self, before: &Tracked, now: &Workload) -> bool {
         let says_nothing = now.opt_in.auto_reload.is_none() && now.opt_in.problems.is_empty();
-        before.record.is_some()
-            && now.generation != before.workload.generation
-            && says_nothing
-            && self.counting(now, None).is_off()
+        before.record.is_some() && now.generation != before.workload.generation && says_nothing && !self.may_count(now)
     }
 
     /// Keeps the reverse map: which workloads name a config.
@@ -359,6 +366,7 @@ impl Index {
                 }
                 work.workloads.insert(id.clone());
             }
+            Identity::Namespace(name) => self.remove_namespace(name, now, work),
             Identity::Uid(uid) => {
                 if let Some(replica_set) = self.replica_sets.remove(uid) {
                     remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
@@ -400,14 +408,7 @@ impl Index {
     /// Whether nothing counts for a workload; not while it is unknown what its annotations or its namespace want.
     pub fn is_opted_out(&self, tracked: &Tracked) -> bool {
         let workload = &tracked.workload;
-        workload.opt_in.problems.is_empty()
-            && self.unsynced(workload).is_none()
-            && self.counting(workload, None).is_off()
-    }
-
-    /// What counts for this workload.
-    fn counting(&self, workload: &Workload, before: Option<&Counting>) -> Counting {
-        workload.opt_in.counting(AutoReload::Off, before)
+        workload.opt_in.problems.is_empty() && self.unsynced(workload).is_none() && !self.may_count(workload)
     }
 
     /// Takes the record from the workload's report: the first time, or after the report came.
@@ -430,7 +431,8 @@ impl Index {
         };
         let configs = workload.consumption.configs().into_iter().map(|id| Watched::Config(id.kind));
         let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
-        needed.chain(configs).find(|kind| !self.synced.contains(kind))
+        let unsynced = needed.chain(configs).find(|kind| !self.synced.contains(kind));
+        unsynced.or_else(|| self.lacks_namespace(workload).then_some(Watched::Namespace))
     }
 
     fn with_sight<R>(
@@ -450,6 +452,7 @@ impl Index {
             configs: &self.configs,
             pods: &self.pods_of_workload(uid),
             replica_set: self.current_replica_set(workload),
+            namespace_deleting: self.is_namespace_deleting(&workload.id.namespace),
             now,
         })
     }
@@ -550,6 +553,7 @@ impl Object {
             Self::ReplicaSet(replica_set) => Identity::Uid(replica_set.uid.clone()),
             Self::Pod(pod) => Identity::Uid(pod.uid.clone()),
             Self::Report(stored) => Identity::Workload(stored.workload.clone()),
+            Self::Namespace(namespace) => Identity::Namespace(namespace.name.clone()),
         }
     }
 
@@ -558,7 +562,7 @@ impl Object {
             Self::Config(config) => config.resource_version,
             Self::Workload(workload) => workload.version,
             Self::Pod(pod) => pod.version,
-            Self::ReplicaSet(_) | Self::Report(_) => None,
+            Self::ReplicaSet(_) | Self::Report(_) | Self::Namespace(_) => None,
         }
     }
 }
@@ -572,5 +576,6 @@ fn remove_from(map: &mut HashMap<Uid, BTreeSet<Uid>>, owner: &Uid, member: &Uid)
     }
 }
 
+mod namespaces;
 #[cfg(test)]
 mod tests;

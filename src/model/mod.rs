@@ -19,6 +19,7 @@ pub mod last_applied;
 pub mod managed_fields;
 pub mod managers;
 pub mod names;
+pub mod namespace;
 pub mod observe;
 pub mod pod;
 pub mod record;

@@ -35,6 +35,8 @@ pub struct Sight<'a> {
     pub pods: &'a [&'a Pod],
     /// The ReplicaSet that its controller works towards, for a Deployment.
     pub replica_set: Option<&'a Uid>,
+    /// Whether its namespace is being deleted.
+    pub namespace_deleting: bool,
     /// The time.
     pub now: Timestamp,
 }

@@ -13,13 +13,15 @@ pub enum Watched {
     Workload(WorkloadKind),
     /// Our own reports: they hold the records.
     Report,
+    /// Namespaces: their annotation is the default for their workloads.
+    Namespace,
 }
 
 impl Watched {
     /// Every watched kind.
     pub fn all() -> impl Iterator<Item = Self> {
         let configs = ConfigKind::ALL.into_iter().map(Self::Config);
-        configs.chain(WorkloadKind::ALL.into_iter().map(Self::Workload)).chain([Self::Report])
+        configs.chain(WorkloadKind::ALL.into_iter().map(Self::Workload)).chain([Self::Report, Self::Namespace])
     }
 
     /// Whether reloading needs it. What only completes reports is optional.
@@ -33,6 +35,7 @@ impl Watched {
             Self::Config(kind) => kind.as_str(),
             Self::Workload(kind) => kind.as_str(),
             Self::Report => "DriftReport",
+            Self::Namespace => "Namespace",
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::model::decide::Policy;
 use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
-use crate::model::names::{ConfigId, ResourceVersion, WorkloadId};
+use crate::model::names::{ConfigId, Name, ResourceVersion, WorkloadId};
 use crate::model::report_delay::ReportDelay;
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
@@ -76,6 +76,8 @@ pub struct Engine {
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// The annotations that each workload was told about.
     pub(super) told: HashMap<WorkloadId, Vec<InvalidAnnotation>>,
+    /// The annotation that each namespace was told about.
+    pub(super) told_namespaces: HashMap<Name, InvalidAnnotation>,
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
@@ -108,6 +110,7 @@ impl Engine {
             failures: HashMap::new(),
             held: BTreeMap::new(),
             told: HashMap::new(),
+            told_namespaces: HashMap::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),
@@ -189,6 +192,9 @@ impl Engine {
 
     fn attend(&mut self, work: Work, now: Timestamp) {
         self.tell_news(&work.news);
+        for name in &work.namespaces {
+            self.tell_invalid_namespace(name);
+        }
         for id in &work.workloads {
             self.review_workload(id, now);
         }

@@ -13,7 +13,7 @@ use crate::model::cause::Cause;
 use crate::model::decide::{Decision, Hold};
 use crate::model::delivered;
 use crate::model::index::{Event, Object, StampOrder, StoredRecord, Tracked};
-use crate::model::names::{ConfigId, KeyName, WorkloadId};
+use crate::model::names::{ConfigId, KeyName, Name, WorkloadId};
 use crate::model::observe::News;
 use crate::model::report;
 use crate::model::watched::Watched;
@@ -164,6 +164,20 @@ impl Engine {
         if !problems.is_empty() {
             self.told.insert(id.clone(), problems);
         }
+    }
+
+    pub(super) fn tell_invalid_namespace(&mut self, name: &Name) {
+        let Some((namespace, problem)) = self.index.problem_of_namespace(name) else {
+            self.told_namespaces.remove(name);
+            return;
+        };
+        if self.told_namespaces.get(name) == Some(problem) {
+            return;
+        }
+        self.metrics.invalid_annotation(problem.name);
+        warn!(ns = %name, "{problem}");
+        self.writer.event(Notice::on_namespace(namespace, Reason::InvalidAnnotation, problem.to_string()));
+        self.told_namespaces.insert(name.clone(), problem.clone());
     }
 
     /// Says what came to light: an Event on each changed config, with how many workloads read it.

@@ -6,6 +6,8 @@ use futures::TryStreamExt as _;
 use futures::stream::StreamExt as _;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1;
+use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource};
@@ -18,6 +20,7 @@ use crate::api::drift_report::DriftReport;
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::index::Object;
 use crate::model::names::{ConfigKind, WorkloadKind};
+use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
@@ -77,6 +80,7 @@ pub fn watch_all(client: &Client, metrics: &Metrics, out: &Sender<Seen>) -> Join
             }
             Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run(pod)),
             Watched::Report => tasks.spawn(watch.run(|report: DriftReport| Some(Item::Report(Box::new(report))))),
+            Watched::Namespace => tasks.spawn(watch.run(namespace)),
         };
     }
     tasks
@@ -104,6 +108,10 @@ fn pod(object: PodObject) -> Option<Item> {
         Some(workload) => Some(Object::Workload(workload).into()),
         None => object.read().map(|pod| Object::Pod(pod).into()),
     }
+}
+
+fn namespace(object: PartialObjectMeta<v1::Namespace>) -> Option<Item> {
+    Namespace::of(&object.metadata).map(|namespace| Object::Namespace(namespace).into())
 }
 
 /// One kind's watch.

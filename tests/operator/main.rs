@@ -11,6 +11,7 @@
 mod adoption;
 mod away;
 mod bad_input;
+mod namespaces;
 mod permissions;
 mod reload;
 mod scenario;

@@ -79,6 +79,11 @@ impl Cluster {
         path
     }
 
+    /// Kills a component of the control plane. It stays away until it is restarted.
+    pub fn kill(&self, component: &str) {
+        tool(&["kill", self.dir.to_str().unwrap(), component], &[]);
+    }
+
     /// Ends a component of the control plane and starts it again, with the same address.
     pub fn restart(&self, component: &str) {
         tool(&["restart", self.dir.to_str().unwrap(), component], &[]);
