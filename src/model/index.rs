@@ -2,22 +2,24 @@
 //!
 //! It is synchronous: `apply` takes one event, opens the entries that this event opens, and tells what to look at.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::model::cause::Cause;
-use crate::model::config::{Config, Configs};
+use crate::model::config::{Config, Configs, Others};
 use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
 use crate::model::decide::{self, Decision, Hold, Policy};
 use crate::model::digest::Keyring;
+use crate::model::index::lists::{Ended, Lists};
 use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::observe::{News, Sight};
 use crate::model::pod::Pod;
 use crate::model::record::Record;
+use crate::model::scope::{Extent, Scope};
 use crate::model::stamp::Stamp;
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Revision, Workload};
@@ -65,11 +67,11 @@ enum Identity {
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A full list begins.
-    ListBegins(Watched),
+    ListBegins(Watched, Extent),
     /// An object in that list.
-    Listed(Watched, Object),
+    Listed(Watched, Extent, Object),
     /// The list is complete: what it did not hold is gone.
-    ListEnds(Watched),
+    ListEnds(Watched, Extent),
     /// An object was made or changed, as it happened.
     Applied(Watched, Object),
     /// An object was deleted.
@@ -85,6 +87,8 @@ pub struct Work {
     pub configs: BTreeSet<ConfigId>,
     /// Namespaces whose annotation may be another one now.
     pub namespaces: BTreeSet<Name>,
+    /// Namespaces that came into scope: they have to be listed.
+    pub gained: Vec<Name>,
     /// What came to light, by workload.
     pub news: Vec<(WorkloadId, News)>,
 }
@@ -106,6 +110,7 @@ pub struct Index {
     keyring: Arc<Keyring>,
     policy: Policy,
     instance: String,
+    scope: Arc<Scope>,
     configs: Configs,
     workloads: HashMap<WorkloadId, Tracked>,
     /// The workloads that name a config.
@@ -117,18 +122,19 @@ pub struct Index {
     pods_of: HashMap<Uid, BTreeSet<Uid>>,
     stored: HashMap<WorkloadId, StoredRecord>,
     namespaces: HashMap<Name, Namespace>,
-    synced: BTreeSet<Watched>,
-    /// What a list in progress has shown so far.
-    listed: BTreeMap<Watched, HashSet<Identity>>,
+    lists: Lists,
 }
 
 impl Index {
-    /// An empty index of the installation in this namespace.
+    /// An empty index of the installation in this namespace, for the whole cluster.
     pub fn new(keyring: Arc<Keyring>, policy: Policy, instance: &str) -> Self {
+        let scope = Arc::new(Scope::default());
         Self {
             keyring,
             policy,
             instance: instance.to_owned(),
+            lists: Lists::of(&scope),
+            scope,
             configs: Configs::default(),
             workloads: HashMap::new(),
             consumers: HashMap::new(),
@@ -139,9 +145,15 @@ impl Index {
             pods_of: HashMap::new(),
             stored: HashMap::new(),
             namespaces: HashMap::new(),
-            synced: BTreeSet::new(),
-            listed: BTreeMap::new(),
         }
+    }
+
+    /// The same for another scope.
+    pub fn within(mut self, scope: Arc<Scope>) -> Self {
+        self.lists = Lists::of(&scope);
+        self.configs = Configs::with_others(if scope.configs.is_some() { Others::Unknown } else { Others::Absent });
+        self.scope = scope;
+        self
     }
 
     /// The configs.
@@ -166,18 +178,23 @@ impl Index {
 
     /// Whether this kind has had its first full list.
     pub fn is_synced(&self, kind: Watched) -> bool {
-        self.synced.contains(&kind)
+        self.lists.is_synced(kind)
+    }
+
+    /// Whether every needed kind has had its first full list in this namespace.
+    pub fn is_synced_within(&self, namespace: &Name) -> bool {
+        let mut needed = self.scope.watched().filter(|kind| kind.is_needed());
+        needed.all(|kind| self.lists.is_synced_in(kind, namespace))
     }
 
     /// Takes what a watch saw at this time.
     pub fn apply(&mut self, event: Event, now: Timestamp) -> Work {
         let mut work = Work::default();
         match event {
-            Event::ListBegins(kind) => {
-                self.listed.insert(kind, HashSet::new());
-            }
-            Event::Listed(kind, object) => {
-                self.listed.entry(kind).or_default().insert(object.identity());
+            Event::ListBegins(kind, extent) => self.lists.begin(kind, extent),
+            Event::Listed(kind, _, object) | Event::Applied(kind, object) if !self.takes(kind, &object) => {}
+            Event::Listed(kind, extent, object) => {
+                self.lists.note(kind, extent, object.identity());
                 self.insert(object, None, now, &mut work);
             }
             Event::Applied(_, object) => {
@@ -185,42 +202,49 @@ impl Index {
                 self.insert(object, version, now, &mut work);
             }
             Event::Deleted(kind, object) => self.remove(kind, &object.identity(), now, &mut work),
-            Event::ListEnds(kind) => self.end_list(kind, now, &mut work),
+            Event::ListEnds(kind, extent) => self.end_list(kind, &extent, now, &mut work),
         }
         work
     }
 
-    fn end_list(&mut self, kind: Watched, now: Timestamp, work: &mut Work) {
-        let listed = self.listed.remove(&kind).unwrap_or_default();
-        let gone: Vec<Identity> = self.identities(kind).filter(|identity| !listed.contains(identity)).collect();
+    fn takes(&self, kind: Watched, object: &Object) -> bool {
+        kind == Watched::Namespace || self.is_in_scope(object.namespace())
+    }
+
+    fn end_list(&mut self, kind: Watched, extent: &Extent, now: Timestamp, work: &mut Work) {
+        let (listed, ended) = self.lists.end(kind, extent);
+        let identities = self.identities(kind, extent);
+        let gone: Vec<Identity> = identities.filter(|identity| !listed.contains(identity)).collect();
         for identity in gone {
             self.remove(kind, &identity, now, work);
         }
-        if self.synced.insert(kind) {
-            let adoptable: Vec<WorkloadId> = self.workloads.keys().cloned().collect();
-            for id in adoptable {
+        if ended == Ended::First {
+            let adoptable = self.workloads.keys().filter(|id| extent.covers(&id.namespace));
+            for id in adoptable.cloned().collect::<Vec<WorkloadId>>() {
                 self.forget_birth_of_the_opted_out(&id);
                 self.look(&id, now, work);
             }
-            work.configs.extend(self.configs.iter().map(|config| config.id.clone()));
+            let configs = self.configs.iter().map(|config| &config.id).filter(|id| extent.covers(&id.namespace));
+            work.configs.extend(configs.cloned());
         }
     }
 
-    fn identities(&self, kind: Watched) -> Box<dyn Iterator<Item = Identity> + '_> {
-        let configs = self.configs.iter().map(|config| &config.id);
+    fn identities<'a>(&'a self, kind: Watched, extent: &'a Extent) -> Box<dyn Iterator<Item = Identity> + 'a> {
+        let configs = self.configs.iter().map(|config| &config.id).filter(|id| extent.covers(&id.namespace));
         let configs = configs.filter(move |id| Watched::Config(id.kind) == kind).cloned().map(Identity::Config);
-        let workloads = self.workloads.keys().filter(move |id| Watched::Workload(id.kind) == kind);
-        let workloads = workloads.cloned().map(Identity::Workload);
+        let workloads = self.workloads.keys().filter(|id| extent.covers(&id.namespace));
+        let workloads = workloads.filter(move |id| Watched::Workload(id.kind) == kind).cloned().map(Identity::Workload);
+        let replica_sets = self.replica_sets.values().filter(|set| extent.covers(&set.namespace)).map(|set| &set.uid);
+        let pods = self.pods.values().filter(|pod| extent.covers(&pod.namespace)).map(|pod| &pod.uid);
+        let reports = self.stored.keys().filter(|id| extent.covers(&id.namespace));
         match kind {
             Watched::Config(_) => Box::new(configs),
             Watched::Workload(WorkloadKind::ReplicaSet) => {
-                Box::new(workloads.chain(self.replica_sets.keys().cloned().map(Identity::Uid)))
+                Box::new(workloads.chain(replica_sets.cloned().map(Identity::Uid)))
             }
-            Watched::Workload(WorkloadKind::Pod) => {
-                Box::new(workloads.chain(self.pods.keys().cloned().map(Identity::Uid)))
-            }
+            Watched::Workload(WorkloadKind::Pod) => Box::new(workloads.chain(pods.cloned().map(Identity::Uid))),
             Watched::Workload(_) => Box::new(workloads),
-            Watched::Report => Box::new(self.stored.keys().cloned().map(Identity::Workload)),
+            Watched::Report => Box::new(reports.cloned().map(Identity::Workload)),
             Watched::Namespace => Box::new(self.namespaces.keys().cloned().map(Identity::Namespace)),
         }
     }
@@ -431,7 +455,8 @@ impl Index {
         };
         let configs = workload.consumption.configs().into_iter().map(|id| Watched::Config(id.kind));
         let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
-        let unsynced = needed.chain(configs).find(|kind| !self.synced.contains(kind));
+        let namespace = &workload.id.namespace;
+        let unsynced = needed.chain(configs).find(|kind| !self.lists.is_synced_in(*kind, namespace));
         unsynced.or_else(|| self.lacks_namespace(workload).then_some(Watched::Namespace))
     }
 
@@ -557,6 +582,17 @@ impl Object {
         }
     }
 
+    fn namespace(&self) -> &Name {
+        match self {
+            Self::Config(config) => &config.id.namespace,
+            Self::Workload(workload) => &workload.id.namespace,
+            Self::ReplicaSet(replica_set) => &replica_set.namespace,
+            Self::Pod(pod) => &pod.namespace,
+            Self::Report(stored) => &stored.workload.namespace,
+            Self::Namespace(namespace) => &namespace.name,
+        }
+    }
+
     fn version(&self) -> Option<ResourceVersion> {
         match self {
             Self::Config(config) => config.resource_version,
@@ -576,6 +612,7 @@ fn remove_from(map: &mut HashMap<Uid, BTreeSet<Uid>>, owner: &Uid, member: &Uid)
     }
 }
 
+mod lists;
 mod namespaces;
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,8 @@ pub mod pod;
 pub mod record;
 pub mod report;
 pub mod report_delay;
+pub mod scope;
+pub mod selector;
 pub mod stamp;
 pub mod watched;
 pub mod workload;

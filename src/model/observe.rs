@@ -87,7 +87,11 @@ impl Record {
         let mut news = Vec::new();
         let scope = if self.counting == *sight.counting { Scope::Same } else { Scope::Other };
         self.counting = sight.counting.clone();
-        self.entries.retain(|entry| sight.consumed.get(&entry.config.within(&sight.workload.id.namespace)).is_some());
+        self.entries.retain(|entry| {
+            let id = entry.config.within(&sight.workload.id.namespace);
+            let unknown = sight.configs.is_unknown(&id) && sight.counting.names(&id);
+            unknown || sight.consumed.get(&id).is_some()
+        });
         for (id, config) in sight.consumed.iter() {
             match self.entry_mut(&id.local()) {
                 Some(entry) => news.extend(entry.observe(id, config, scope, sight, keyring)),
@@ -172,6 +176,9 @@ impl Entry {
         sight: &Sight<'_>,
         keyring: &Keyring,
     ) -> Option<News> {
+        if config.presence == Presence::Unknown {
+            return None;
+        }
         if config.presence == Presence::Absent {
             // Deletion by itself opens nothing: running containers keep what they have read.
             self.absent_since.get_or_insert(sight.now);
@@ -204,10 +211,12 @@ impl Entry {
         }
     }
 
-    /// A config that was never there before appears. Where it is required the pods waited for it.
+    /// A config that was never there before appears. Where it is required the pods waited for it. One that was only
+    /// unknown is seen for the first time.
     fn appear(&mut self, id: &ConfigId, config: &ConsumedConfig, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
+        let was_absent = self.absent_since.is_some();
         *self = Self::new(id, config, keyring.current(), sight.now);
-        config.optional.then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
+        (config.optional && was_absent).then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
     }
 
     /// Which consumed keys differ from the record. One that is still live and no longer consumed is no change.

@@ -18,12 +18,6 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// Every watched kind.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let configs = ConfigKind::ALL.into_iter().map(Self::Config);
-        configs.chain(WorkloadKind::ALL.into_iter().map(Self::Workload)).chain([Self::Report, Self::Namespace])
-    }
-
     /// Whether reloading needs it. What only completes reports is optional.
     pub fn is_needed(self) -> bool {
         !matches!(self, Self::Workload(WorkloadKind::Job | WorkloadKind::CronJob))

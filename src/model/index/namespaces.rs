@@ -7,6 +7,7 @@ use crate::model::counting::Counting;
 use crate::model::index::{Index, Work};
 use crate::model::names::{Name, WorkloadId};
 use crate::model::namespace::Namespace;
+use crate::model::scope::Extent;
 use crate::model::watched::Watched;
 use crate::model::workload::{Owned, Workload};
 
@@ -35,6 +36,9 @@ impl Index {
         let name = namespace.name.clone();
         work.namespaces.insert(name.clone());
         let before = self.namespaces.insert(name.clone(), namespace.clone());
+        if before.is_none() {
+            self.gain(&name, work);
+        }
         if before.is_none_or(|before| !before.says_what(&namespace)) {
             self.look_within(&name, now, work);
         }
@@ -42,8 +46,38 @@ impl Index {
 
     pub(super) fn remove_namespace(&mut self, name: &Name, now: Timestamp, work: &mut Work) {
         work.namespaces.insert(name.clone());
-        if self.namespaces.remove(name).is_some() {
-            self.look_within(name, now, work);
+        if self.namespaces.remove(name).is_none() {
+            return;
+        }
+        match self.scope.namespace_labels() {
+            Some(_) => self.lose(name, now, work),
+            None => self.look_within(name, now, work),
+        }
+    }
+
+    /// Whether what is in this namespace is kept.
+    pub fn is_in_scope(&self, namespace: &Name) -> bool {
+        self.scope.namespace_labels().is_none() || self.namespaces.contains_key(namespace)
+    }
+
+    /// A namespace that got the labels, after all others were listed: what is in it was not kept so far.
+    fn gain(&mut self, name: &Name, work: &mut Work) {
+        if self.scope.namespace_labels().is_some() && self.is_synced(Watched::Namespace) {
+            self.lists.expect(name, self.scope.watched().filter(|kind| *kind != Watched::Namespace));
+            work.gained.push(name.clone());
+        }
+    }
+
+    /// A namespace that lost the labels. Workloads first: their configs do not count as deleted.
+    fn lose(&mut self, name: &Name, now: Timestamp, work: &mut Work) {
+        self.lists.forget(name);
+        let extent = Extent::Namespace(name.clone());
+        let (configs, others): (Vec<Watched>, Vec<Watched>) =
+            self.scope.watched().partition(|kind| matches!(kind, Watched::Config(_)));
+        for kind in others.into_iter().chain(configs).filter(|kind| *kind != Watched::Namespace) {
+            for identity in self.identities(kind, &extent).collect::<Vec<_>>() {
+                self.remove(kind, &identity, now, work);
+            }
         }
     }
 
@@ -97,7 +131,8 @@ impl Index {
 
     fn default_for(&self, workload: &Workload) -> Default {
         let name = &workload.id.namespace;
-        if name.as_str() == NO_DEFAULT || workload.owned == Owned::ByController {
+        let is_silent = name.as_str() == NO_DEFAULT || !self.scope.watches_namespaces();
+        if is_silent || workload.owned == Owned::ByController {
             return Default::Is(AutoReload::Off);
         }
         match self.namespaces.get(name).map(|namespace| &namespace.auto_reload) {

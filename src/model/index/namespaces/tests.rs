@@ -7,6 +7,7 @@ use crate::model::builders::{WorkloadBuilder, at, config_map, deployment, keyrin
 use crate::model::decide::{Decision, Hold};
 use crate::model::index::{Event, Object};
 use crate::model::names::{ConfigKind, WorkloadKind};
+use crate::model::scope::Scope;
 use crate::model::workload::Workload;
 use rstest::rstest;
 
@@ -29,25 +30,25 @@ fn applied(index: &mut Index, namespace: Namespace) -> Work {
 /// An index that has seen these in a first list of each kind but namespaces.
 fn index(workload: Workload) -> Index {
     let mut index = Index::new(Arc::new(keyring()), policy(), "restamp-system");
-    for kind in Watched::all().filter(|kind| *kind != Watched::Namespace) {
-        index.apply(Event::ListBegins(kind), at(0));
+    for kind in Scope::default().watched().filter(|kind| *kind != Watched::Namespace) {
+        index.apply(Event::ListBegins(kind, Extent::Cluster), at(0));
         if kind == CONFIG_MAP {
             let config = config_map("c").value("A", "1").at_version(1).build();
-            index.apply(Event::Listed(kind, Object::Config(config)), at(0));
+            index.apply(Event::Listed(kind, Extent::Cluster, Object::Config(config)), at(0));
         } else if kind == DEPLOYMENT {
-            index.apply(Event::Listed(kind, Object::Workload(workload.clone())), at(0));
+            index.apply(Event::Listed(kind, Extent::Cluster, Object::Workload(workload.clone())), at(0));
         }
-        index.apply(Event::ListEnds(kind), at(0));
+        index.apply(Event::ListEnds(kind, Extent::Cluster), at(0));
     }
     index
 }
 
 fn list_namespaces(index: &mut Index, all: &[Namespace]) {
-    index.apply(Event::ListBegins(Watched::Namespace), at(0));
+    index.apply(Event::ListBegins(Watched::Namespace, Extent::Cluster), at(0));
     for namespace in all {
-        index.apply(Event::Listed(Watched::Namespace, Object::Namespace(namespace.clone())), at(0));
+        index.apply(Event::Listed(Watched::Namespace, Extent::Cluster, Object::Namespace(namespace.clone())), at(0));
     }
-    index.apply(Event::ListEnds(Watched::Namespace), at(0));
+    index.apply(Event::ListEnds(Watched::Namespace, Extent::Cluster), at(0));
 }
 
 fn is_adopted(index: &Index) -> bool {
