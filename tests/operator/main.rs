@@ -15,5 +15,6 @@ mod namespaces;
 mod permissions;
 mod reload;
 mod scenario;
+mod scope;
 mod secrecy;
 mod support;
