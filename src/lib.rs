@@ -6,5 +6,6 @@
 
 pub mod api;
 pub mod cli;
+pub mod connect;
 pub mod model;
 pub mod operator;

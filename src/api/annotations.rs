@@ -14,3 +14,57 @@ pub const CONFIG_HASH: &str = "restamp.dev/config-hash";
 pub const IGNORE: &str = "restamp.dev/ignore";
 /// On a config: keys that may be there without being declared.
 pub const EXPECTED_KEYS: &str = "restamp.dev/expected-keys";
+
+/// What an annotation means, for the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meaning {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it stands.
+    pub on: &'static str,
+    /// What may be written.
+    pub values: &'static str,
+    /// What it does.
+    pub does: &'static str,
+}
+
+/// Every annotation that users write.
+pub const ALL: [Meaning; 6] = [
+    Meaning {
+        name: AUTO_RELOAD,
+        on: "workload, pod template",
+        values: "`\"true\"`, `\"at-start\"`, `\"false\"`",
+        does: "Rolls the workload when a key changes that its containers read. `at-start`: files of a mounted volume, which the \
+               kubelet swaps in place, don't count.",
+    },
+    Meaning {
+        name: RELOAD_ON,
+        on: "workload, pod template",
+        values: "a list: `configmap/a, secret/b-*`",
+        does: "These count too, with all their keys, even if no container names them.",
+    },
+    Meaning {
+        name: RELOAD_EXCLUDE,
+        on: "workload, pod template",
+        values: "a list: `configmap/x, secret/y:KEY`",
+        does: "These configs, or these keys of them, don't count.",
+    },
+    Meaning {
+        name: MIN_INTERVAL,
+        on: "workload, pod template",
+        values: "a duration: `10m`",
+        does: "Two rollouts by restamp are at least this far apart.",
+    },
+    Meaning {
+        name: IGNORE,
+        on: "ConfigMap, Secret",
+        values: "`reload`, `drift`, `all`",
+        does: "Its changes roll nothing, its drift is not reported, or both.",
+    },
+    Meaning {
+        name: EXPECTED_KEYS,
+        on: "ConfigMap, Secret",
+        values: "a list: `ca.crt, cache-*`",
+        does: "These keys may be live without being declared.",
+    },
+];

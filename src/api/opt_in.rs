@@ -91,7 +91,7 @@ mod tests {
         value.map(|value| (AUTO_RELOAD.to_owned(), value.to_owned())).into_iter().collect()
     }
 
-    /// The table in docs/reference/annotations.md, row by row.
+    /// The table in docs/reloading.md, row by row.
     #[rstest]
     #[case::nothing(None, None, AutoReload::Off, AutoReload::Off)]
     #[case::the_namespace_alone(None, None, AutoReload::Everything, AutoReload::Everything)]

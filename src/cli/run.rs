@@ -9,16 +9,20 @@ use tracing_subscriber::EnvFilter;
 
 use crate::api::published::Mode;
 use crate::cli::scope::ScopeArgs;
-use crate::model::decide::Policy;
+use crate::connect::Target;
+use crate::model::policy::{Adopt, Edge, Policy};
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
 use crate::operator::write::ChangeCause;
+
+/// What is logged by default. The client logs each failure that we tell in a sentence of our own, and at every retry.
+const LOG: &str = "info,kube_client=off";
 
 /// Run the operator.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The operator's own namespace, of its Lease and its hash key [default: the pod's, or the kubeconfig's]
-    #[arg(long, env = "POD_NAMESPACE", value_name = "NAME")]
+    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, value_name = "NAME")]
     own_namespace: Option<String>,
     /// Where to serve /metrics, /healthz and /readyz
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
@@ -28,6 +32,16 @@ pub struct Args {
     /// How long configs must be quiet before a workload rolls
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
     settle: SignedDuration,
+    /// Whether an optional config that appears for the first time rolls its readers: roll or ignore
+    #[arg(long, default_value = "roll", value_name = "WHAT")]
+    on_create: Edge,
+    /// Whether the deletion of an optional config rolls its readers: roll or ignore
+    #[arg(long, default_value = "ignore", value_name = "WHAT")]
+    on_delete: Edge,
+    /// What first sight of a workload takes for read: as-is, or catch-up, which rolls where a config was written after its
+    /// readers started
+    #[arg(long, default_value = "as-is", value_name = "WHAT")]
+    adopt: Adopt,
     /// How long a finding must be there before it is reported
     #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
     report_after: SignedDuration,
@@ -44,8 +58,10 @@ pub struct Args {
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
     lease_seconds: u64,
     /// What to log, such as `debug` or `restamp=trace,kube=info`
-    #[arg(long, default_value = "info", value_name = "FILTER", value_parser = log_filter)]
+    #[arg(long, default_value = LOG, value_name = "FILTER", value_parser = log_filter)]
     log: String,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Why the operator did not start, or gave up.
@@ -64,12 +80,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(&args.log)).with_writer(std::io::stderr);
     log.with_ansi(std::io::stderr().is_terminal()).init();
     let options = Options {
+        target: args.target.clone(),
         own_namespace: args.own_namespace.clone(),
         bind: args.bind,
         lease_seconds: args.lease_seconds,
         settings: Settings {
             scope: Arc::new(args.scope.clone().into()),
-            policy: Policy { settle: args.settle },
+            policy: Policy {
+                settle: args.settle,
+                on_create: args.on_create,
+                on_delete: args.on_delete,
+                adopt: args.adopt,
+            },
             mode: if args.dry_run { Mode::DryRun } else { Mode::Live },
             change_cause: if args.change_cause { ChangeCause::Write } else { ChangeCause::Omit },
             report_after: args.report_after,

@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::api::drift_report::{Baseline, DriftReport};
 use crate::cli::inventory::Inventory;
-use crate::cli::live::{self, Live, Target};
+use crate::cli::live::{self, Live};
 use crate::cli::{Failure, input, table};
+use crate::connect::Target;
 use crate::model::drift::{Note, drift_of};
 use crate::model::managers::Managers;
 use crate::model::names::{ConfigKind, Manager};
@@ -41,12 +42,8 @@ pub struct Args {
     /// Also take this field manager for one that applies manifests. May be given several times.
     #[arg(long, value_name = "MANAGER")]
     applier: Vec<String>,
-    /// The kubeconfig to use.
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The kubeconfig's context to use.
-    #[arg(long, value_name = "CONTEXT")]
-    context: Option<String>,
+    #[command(flatten)]
+    target: Target,
 }
 
 #[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
@@ -79,12 +76,7 @@ impl Args {
             }
             return Ok(inventory);
         }
-        let target = Target {
-            kubeconfig: self.kubeconfig.as_deref(),
-            context: self.context.as_deref(),
-            namespace: self.namespace.as_deref(),
-        };
-        let Live { inventory, forbidden } = live::read(target)?;
+        let Live { inventory, forbidden } = live::read(&self.target, self.namespace.as_deref())?;
         for kind in forbidden {
             let effect = match kind.parse::<ConfigKind>() {
                 Ok(_) => "their keys are not looked at",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -12,7 +12,7 @@ use crate::api::opt_in::OptIn;
 use crate::model::config::{Config, Configs, Field, LiveValue};
 use crate::model::consumed::Consumed;
 use crate::model::consumption::Consumption;
-use crate::model::decide::{self, Decision, Policy};
+use crate::model::decide::{self, Decision};
 use crate::model::digest::{HashKey, Keyring};
 use crate::model::fingerprint::Fingerprint;
 use crate::model::last_applied::LastApplied;
@@ -20,6 +20,7 @@ use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::names::{ConfigId, ConfigKind, ConfigName, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::observe::{News, Sight};
 use crate::model::pod::{Phase, Pod, PodRevision, RunningContainer, Started};
+use crate::model::policy::Policy;
 use crate::model::record::Record;
 use crate::model::workload::{Owned, Progress, Revision, Strategy, Workload};
 
@@ -119,6 +120,24 @@ impl ConfigBuilder {
         self
     }
 
+    /// Seen as it was made, at this version.
+    pub(crate) fn born(mut self, version: u64) -> Self {
+        self.0.born = Some(ResourceVersion(version));
+        self
+    }
+
+    /// Made at this second.
+    pub(crate) fn made(mut self, second: i64) -> Self {
+        self.0.created = Some(at(second));
+        self
+    }
+
+    /// Made again: another uid.
+    pub(crate) fn uid(mut self, uid: &str) -> Self {
+        self.0.uid = Some(uid.into());
+        self
+    }
+
     /// The config.
     pub(crate) fn build(self) -> Config {
         self.0
@@ -151,7 +170,7 @@ pub(crate) fn keyring() -> Keyring {
 
 /// Settle 5 s.
 pub(crate) fn policy() -> Policy {
-    Policy { settle: SignedDuration::from_secs(5) }
+    Policy::default()
 }
 
 /// An opted-in Deployment in namespace `ns`, with a container `app`, whose rollout is complete with one pod.
@@ -253,6 +272,18 @@ impl WorkloadBuilder {
         self
     }
 
+    /// For which this does not count.
+    pub(crate) fn excluding(mut self, exclusion: &str) -> Self {
+        self.workload.opt_in.exclude.push(exclusion.parse().unwrap());
+        self
+    }
+
+    /// For which this counts, whoever reads it.
+    pub(crate) fn on(mut self, pattern: &str) -> Self {
+        self.workload.opt_in.reload_on.push(pattern.parse().unwrap());
+        self
+    }
+
     /// Whose owner wants so many seconds between two rollouts.
     pub(crate) fn min_interval(mut self, seconds: i64) -> Self {
         self.workload.opt_in.min_interval = Some(jiff::SignedDuration::from_secs(seconds));
@@ -267,7 +298,7 @@ impl WorkloadBuilder {
 
     /// Owned by a controller.
     pub(crate) fn owned_by_a_controller(mut self) -> Self {
-        self.workload.owned = Owned::ByController;
+        self.workload.owned = Owned::ByController("Database".to_owned());
         self
     }
 
@@ -368,6 +399,7 @@ pub(crate) fn pod_of(owner: &str, name: &str) -> PodBuilder {
         uid: uid_of(name),
         namespace: "ns".into(),
         owner: uid_of(owner),
+        is_of_replica_set: owner.starts_with("rs-"),
         created: Some(at(-3600)),
         version: Some(ResourceVersion(1)),
         born: None,
@@ -397,6 +429,7 @@ impl PodBuilder {
     /// Of this controller.
     pub(crate) fn owner(mut self, owner: &str) -> Self {
         self.0.owner = uid_of(owner);
+        self.0.is_of_replica_set = owner.starts_with("rs-");
         self
     }
 
@@ -467,6 +500,10 @@ pub(crate) fn scene(workload: WorkloadBuilder) -> Scene {
         configs: Vec::new(),
         pods: Vec::new(),
         replica_set: Some(uid_of("rs-1")),
+        has_unplaced_pods: false,
+        pods_seen_to: None,
+        is_followed: true,
+        policy: policy(),
         now: at(0),
         keyring: keyring(),
     }
@@ -478,6 +515,10 @@ pub(crate) struct Scene {
     configs: Vec<Config>,
     pods: Vec<Pod>,
     replica_set: Option<Uid>,
+    has_unplaced_pods: bool,
+    pods_seen_to: Option<ResourceVersion>,
+    is_followed: bool,
+    policy: Policy,
     now: Timestamp,
     keyring: Keyring,
 }
@@ -507,6 +548,30 @@ impl Scene {
         self
     }
 
+    /// Where some pod's ReplicaSet was not seen yet.
+    pub(crate) fn unplaced_pods(mut self) -> Self {
+        self.has_unplaced_pods = true;
+        self
+    }
+
+    /// Where the watch of pods has shown this version.
+    pub(crate) fn pods_seen_to(mut self, version: u64) -> Self {
+        self.pods_seen_to = Some(ResourceVersion(version));
+        self
+    }
+
+    /// Seen for the first time since the operator started.
+    pub(crate) fn after_a_restart(mut self) -> Self {
+        self.is_followed = false;
+        self
+    }
+
+    /// Where whoever runs restamp chose this.
+    pub(crate) fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// With these keys of the installation.
     pub(crate) fn keyring(mut self, keyring: Keyring) -> Self {
         self.keyring = keyring;
@@ -525,7 +590,7 @@ impl Scene {
 
     /// What is due.
     pub(crate) fn decide(&self, record: &Record) -> Decision {
-        self.see(|sight| decide::decide(record, sight, &policy()))
+        self.see(|sight| decide::decide(record, sight))
     }
 
     /// The text of the stamp for this state.
@@ -550,6 +615,10 @@ impl Scene {
             pods: &pods,
             replica_set: self.replica_set.as_ref(),
             namespace_deleting: false,
+            has_unplaced_pods: self.has_unplaced_pods,
+            pods_seen_to: self.pods_seen_to,
+            is_followed: self.is_followed,
+            policy: &self.policy,
             now: self.now,
         })
     }

@@ -19,7 +19,7 @@ pub struct Consumed(BTreeMap<ConfigId, ConsumedConfig>);
 pub struct ConsumedConfig {
     /// Whether it exists.
     pub presence: Presence,
-    /// Whether the workload's pods start without it.
+    /// Whether some container starts without it.
     pub optional: bool,
     /// Whether its changes count.
     pub attention: Attention,
@@ -52,7 +52,7 @@ impl Consumed {
     pub fn of(namespace: &Name, consumption: &Consumption, counting: &Counting, configs: &Configs) -> Self {
         let mut consumed = Self::default();
         for id in consumption.configs_that_count(counting) {
-            let optional = consumption.is_optional(id);
+            let optional = !consumption.starts_without(id).is_empty();
             consumed.0.insert(id.clone(), ConsumedConfig::new(id, configs, optional));
         }
         for read in consumption.reads(configs) {

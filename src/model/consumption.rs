@@ -192,9 +192,14 @@ impl Consumption {
         self.containers.iter().any(|container| container.name == *name)
     }
 
-    /// Whether every reference to this config is marked optional.
-    pub fn is_optional(&self, config: &ConfigId) -> bool {
-        self.references().filter(|reference| reference.config == config).all(|reference| reference.optional)
+    /// The containers that name this config and start without it: they have marked each reference to it optional.
+    pub fn starts_without(&self, config: &ConfigId) -> BTreeSet<&Name> {
+        let named = |optional| {
+            let references = self.references().filter(move |reference| reference.optional == optional);
+            references.filter(|reference| reference.config == config).map(|reference| reference.container)
+        };
+        let needed: BTreeSet<&Name> = named(false).collect();
+        named(true).filter(|container| !needed.contains(container)).collect()
     }
 
     /// Every reading of a key: of keys that exist, and of those that are named but don't.

@@ -7,9 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::consumption::Missing;
 use crate::model::delivered;
 use crate::model::observe::Sight;
-use crate::model::pod::Pod;
+use crate::model::policy::Policy;
 use crate::model::record::Record;
-use crate::model::workload::{Progress, Revision, Strategy};
+use crate::model::revision;
+use crate::model::workload::{Progress, Strategy};
 
 /// What is due, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,13 +129,6 @@ impl fmt::Display for Hold {
     }
 }
 
-/// How patient restamp is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
-    /// How long the configs must be quiet before a rollout.
-    pub settle: SignedDuration,
-}
-
 /// The longest that configs which keep changing put a rollout off.
 const SETTLE_AT_MOST: SignedDuration = SignedDuration::from_secs(60);
 /// The longest that somebody else's rollout is waited for, counted from the change.
@@ -145,7 +139,7 @@ const STRIPPED_AT_MOST: u8 = 2;
 const STRIPPED_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// Decides.
-pub fn decide(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Decision {
+pub fn decide(record: &Record, sight: &Sight<'_>) -> Decision {
     if record.open_entries().next().is_none() {
         return Decision::Nothing;
     }
@@ -165,7 +159,7 @@ pub fn decide(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Decision {
         return Decision::Hold(hold);
     }
     let waits = [
-        settling(record, sight, policy),
+        settling(record, sight, sight.policy),
         stamp_gone(record, sight),
         others_rollout(record, sight),
         min_interval(record, sight),
@@ -182,6 +176,7 @@ fn carries_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
 /// There are no pods, and whichever come are made from the stamped template.
 fn is_empty_behind_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
     carries_the_stamp(record, sight)
+        && !sight.has_unplaced_pods
         && delivered::active(sight).next().is_none()
         && sight.workload.progress == Progress::Complete { pods: 0 }
 }
@@ -239,26 +234,7 @@ fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
 
 /// Whether the pods of the present revision have all read the changes; not if they can't be told from others.
 fn leaves_only_proven_pods(record: &Record, sight: &Sight<'_>) -> bool {
-    current_revision(sight).is_some_and(|is_current| !delivered::unproven(record, sight).any(is_current))
-}
-
-/// Tells the pods of the revision that the controller works towards; `None` if they can't be told.
-fn current_revision<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use<'a>> {
-    let hash_of_generation = |generation: &str| {
-        let of_it = |pod: &&&Pod| pod.revision.template_generation.as_deref() == Some(generation);
-        sight.pods.iter().find(of_it).and_then(|pod| pod.revision.hash.as_deref())
-    };
-    let (owner, hash) = match &sight.workload.revision {
-        Revision::OfReplicaSet(_) => (Some(sight.replica_set?), None),
-        Revision::Hash(hash) => (None, Some(hash.as_deref()?)),
-        // As long as no pod of it is there, none of those that are there is known to stay.
-        Revision::TemplateGeneration(generation) => (None, hash_of_generation(generation.as_deref()?)),
-        Revision::Unknown => return None,
-    };
-    Some(move |pod: &Pod| match owner {
-        Some(owner) => pod.owner == *owner,
-        None => hash.is_some() && pod.revision.hash.as_deref() == hash,
-    })
+    revision::current(sight).is_some_and(|is_current| !delivered::unproven(record, sight).any(is_current))
 }
 
 #[cfg(test)]

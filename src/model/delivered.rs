@@ -5,11 +5,11 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::consumption::Consumption;
-use crate::model::names::ConfigId;
+use crate::model::names::Name;
 use crate::model::observe::Sight;
 use crate::model::pod::{Phase, Pod, Started};
 use crate::model::record::{Answer, Change, Entry, Record};
+use crate::model::revision;
 
 /// How far the clocks of a node and of restamp may be apart.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
@@ -25,13 +25,19 @@ pub(super) fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
 
 /// Whether every open change of the record is delivered.
 pub fn is_delivered(record: &Record, sight: &Sight<'_>) -> bool {
-    let mut active = active(sight).peekable();
-    active.peek().is_some() && active.all(|pod| has_read_all(pod, record, sight))
+    !sight.has_unplaced_pods && active(sight).next().is_some() && unproven(record, sight).next().is_none()
 }
 
 /// The pods that have not proven to have read every open change.
 pub fn unproven<'a>(record: &'a Record, sight: &'a Sight<'a>) -> impl Iterator<Item = &'a Pod> {
-    active(sight).filter(|pod| !has_read_all(pod, record, sight))
+    let of_the_template = revision::of_the_template(sight);
+    active(sight).filter(move |pod| {
+        let template = match &of_the_template {
+            Some(is_of_it) if is_of_it(pod) => Template::Present,
+            _ => Template::Unknown,
+        };
+        !has_read_all(pod, template, record, sight)
+    })
 }
 
 /// The pods that count.
@@ -39,11 +45,20 @@ pub(super) fn active<'a>(sight: &Sight<'a>) -> impl Iterator<Item = &'a Pod> {
     sight.pods.iter().copied().filter(|pod| pod.phase == Phase::Active)
 }
 
-fn has_read_all(pod: &Pod, record: &Record, sight: &Sight<'_>) -> bool {
+/// Which pod template a pod was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Template {
+    /// The workload's present one.
+    Present,
+    /// Another one, or it can't be told: what its containers read is not known.
+    Unknown,
+}
+
+fn has_read_all(pod: &Pod, template: Template, record: &Record, sight: &Sight<'_>) -> bool {
     record.open_entries().all(|(entry, change)| {
         was_made_from_the_stamp(pod, change, record)
             || was_made_after(pod, change)
-            || its_containers_started_after(pod, entry, change, sight)
+            || its_containers_started_after(pod, template, entry, change, sight)
     })
 }
 
@@ -62,29 +77,33 @@ fn was_made_after(pod: &Pod, change: &Change) -> bool {
     born > version && later(created, CLOCK_SKEW) >= change.last_seen
 }
 
-fn its_containers_started_after(pod: &Pod, entry: &Entry, change: &Change, sight: &Sight<'_>) -> bool {
-    let consumption = &sight.workload.consumption;
+fn its_containers_started_after(
+    pod: &Pod,
+    template: Template,
+    entry: &Entry,
+    change: &Change,
+    sight: &Sight<'_>,
+) -> bool {
     let config = entry.config.within(&sight.workload.id.namespace);
-    let readers = consumption.readers(&config, sight.counting);
-    let shown = readers.iter().all(|reader| pod.containers.iter().any(|container| container.name == **reader));
-    let waiting_counts = sight.now >= later(change.last_seen, STATUS_DELAY);
+    let readers = sight.workload.consumption.readers(&config, sight.counting);
+    let reads = |name: &Name| template == Template::Unknown || readers.contains(name);
+    let is_shown = |name: &Name| pod.containers.iter().any(|container| container.name == *name);
+    let all_shown = !pod.containers.is_empty() && readers.iter().all(|reader| is_shown(reader));
+    let waiting_counts = waiting_counts(change, sight);
     let read_after = |started| match started {
         Started::NotYet => waiting_counts,
         Started::At(started) => started >= later(change.last_seen, CLOCK_SKEW),
         Started::Unknown => false,
     };
-    let mut reading = pod.containers.iter().filter(|container| may_read(consumption, &config, container, sight));
-    (shown || waiting_counts) && reading.all(|container| read_after(container.started))
+    let mut reading = pod.containers.iter().filter(|container| reads(&container.name));
+    (all_shown || waiting_counts) && reading.all(|container| read_after(container.started))
 }
 
-/// A container that the present template does not have belongs to an earlier one: what it reads is not known.
-fn may_read(
-    consumption: &Consumption,
-    config: &ConfigId,
-    container: &crate::model::pod::RunningContainer,
-    sight: &Sight<'_>,
-) -> bool {
-    !consumption.has_container(&container.name) || consumption.readers(config, sight.counting).contains(&container.name)
+/// Whether a container that is shown as waiting was still waiting when the change was written: its start would show by
+/// now, and the watch of pods is not behind.
+fn waiting_counts(change: &Change, sight: &Sight<'_>) -> bool {
+    let is_fresh = change.version.is_some_and(|version| sight.pods_seen_to > Some(version));
+    is_fresh && sight.now >= later(change.last_seen, STATUS_DELAY)
 }
 
 /// The moment from which on a waiting container proves something, for looking again.

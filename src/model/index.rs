@@ -11,18 +11,19 @@ use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs, Others};
 use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
-use crate::model::decide::{self, Decision, Hold, Policy};
+use crate::model::decide::{self, Decision, Hold};
 use crate::model::digest::Keyring;
 use crate::model::index::lists::{Ended, Lists};
 use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::observe::{News, Sight};
 use crate::model::pod::Pod;
+use crate::model::policy::Policy;
 use crate::model::record::Record;
 use crate::model::scope::{Extent, Scope};
 use crate::model::stamp::Stamp;
 use crate::model::watched::Watched;
-use crate::model::workload::{OwnedReplicaSet, Revision, Workload};
+use crate::model::workload::{OwnedReplicaSet, Progress, Revision, Workload};
 
 /// An object as the index takes it.
 #[derive(Debug, Clone)]
@@ -102,6 +103,8 @@ pub struct Tracked {
     pub record: Option<Record>,
     /// The other installation that keeps its report.
     pub other_instance: Option<String>,
+    /// Whether the record was compared with what there is since this process has it.
+    is_followed: bool,
 }
 
 /// The slim state of the cluster.
@@ -120,10 +123,14 @@ pub struct Index {
     replica_sets_of: HashMap<Uid, BTreeSet<Uid>>,
     pods: HashMap<Uid, Pod>,
     pods_of: HashMap<Uid, BTreeSet<Uid>>,
+    /// ReplicaSets that pods name and that were not seen yet, or no more, with their namespace.
+    unplaced: HashMap<Uid, Name>,
     stored: HashMap<WorkloadId, StoredRecord>,
     namespaces: HashMap<Name, Namespace>,
     lists: Lists,
 }
+
+const POD: Watched = Watched::Workload(WorkloadKind::Pod);
 
 impl Index {
     /// An empty index of the installation in this namespace, for the whole cluster.
@@ -143,6 +150,7 @@ impl Index {
             replica_sets_of: HashMap::new(),
             pods: HashMap::new(),
             pods_of: HashMap::new(),
+            unplaced: HashMap::new(),
             stored: HashMap::new(),
             namespaces: HashMap::new(),
         }
@@ -190,6 +198,13 @@ impl Index {
     /// Takes what a watch saw at this time.
     pub fn apply(&mut self, event: Event, now: Timestamp) -> Work {
         let mut work = Work::default();
+        match &event {
+            Event::Listed(POD, extent, pod) => self.lists.saw_pod(pod.namespace(), pod.version(), Some(extent)),
+            Event::Applied(POD, pod) | Event::Deleted(POD, pod) => {
+                self.lists.saw_pod(pod.namespace(), pod.version(), None);
+            }
+            _ => {}
+        }
         match event {
             Event::ListBegins(kind, extent) => self.lists.begin(kind, extent),
             Event::Listed(kind, _, object) | Event::Applied(kind, object) if !self.takes(kind, &object) => {}
@@ -257,10 +272,13 @@ impl Index {
             Object::ReplicaSet(replica_set) => {
                 let deployment = replica_set.deployment.clone();
                 self.replica_sets_of.entry(deployment.clone()).or_default().insert(replica_set.uid.clone());
-                self.replica_sets.insert(replica_set.uid.clone(), replica_set);
+                let uid = replica_set.uid.clone();
+                self.remove_workload_of_its_own(&uid, now, work);
+                self.replica_sets.insert(uid.clone(), replica_set);
+                self.place(&uid);
                 work.workloads.extend(self.workload_of_uid.get(&deployment).cloned());
             }
-            Object::Pod(pod) => self.insert_pod(pod, work),
+            Object::Pod(pod) => self.insert_pod(pod, now, work),
             Object::Report(stored) => {
                 let id = stored.workload.clone();
                 self.stored.insert(id.clone(), stored);
@@ -309,15 +327,18 @@ impl Index {
         }
         let opted_in = self.may_count(&workload);
         workload.born = before.as_ref().map_or(seen.filter(|_| opted_in), |before| before.workload.born);
-        if let Some(uid) = &workload.uid {
+        if let Some(uid) = workload.uid.clone() {
+            self.remove_owned(&uid, work); // its controller let it go
             self.workload_of_uid.insert(uid.clone(), id.clone());
+            self.place(&uid);
         }
         self.link_consumers(&id, before.as_ref().map(|before| &before.workload), &workload, work);
         if before.as_ref().is_some_and(|before| self.lost_its_opt_in(before, &workload)) {
             work.news.push((id.clone(), News::OptInGone));
         }
-        let (record, other_instance) = before.map_or((None, None), |before| (before.record, before.other_instance));
-        self.workloads.insert(id.clone(), Tracked { workload, record, other_instance });
+        let unknown = || Tracked { workload: workload.clone(), record: None, other_instance: None, is_followed: false };
+        let tracked = Tracked { workload: workload.clone(), ..before.unwrap_or_else(unknown) };
+        self.workloads.insert(id.clone(), tracked);
         self.look(&id, now, work);
     }
 
@@ -361,11 +382,30 @@ impl Index {
         }
     }
 
-    fn insert_pod(&mut self, mut pod: Pod, work: &mut Work) {
+    fn insert_pod(&mut self, mut pod: Pod, now: Timestamp, work: &mut Work) {
+        self.remove_workload_of_its_own(&pod.uid, now, work);
         pod.born = pod.born.max(self.pods.get(&pod.uid).and_then(|before| before.born));
+        if self.pods.get(&pod.uid).is_some_and(|before| before.owner != pod.owner) {
+            self.remove_owned(&pod.uid, work);
+        }
         self.pods_of.entry(pod.owner.clone()).or_default().insert(pod.uid.clone());
         work.workloads.extend(self.workload_of_pod(&pod).cloned());
+        let owner = pod.owner.clone();
         self.pods.insert(pod.uid.clone(), pod);
+        self.place(&owner);
+    }
+
+    /// Notes whether it is known whose the pods of this owner are.
+    fn place(&mut self, owner: &Uid) {
+        let mut pods = self.pods_of.get(owner).into_iter().flatten().filter_map(|uid| self.pods.get(uid));
+        match pods.next().filter(|pod| pod.is_of_replica_set) {
+            Some(pod) if !self.replica_sets.contains_key(owner) && !self.workload_of_uid.contains_key(owner) => {
+                self.unplaced.insert(owner.clone(), pod.namespace.clone());
+            }
+            _ => {
+                self.unplaced.remove(owner);
+            }
+        }
     }
 
     fn workload_of_pod(&self, pod: &Pod) -> Option<&WorkloadId> {
@@ -382,6 +422,7 @@ impl Index {
             }
             Identity::Workload(id) if kind == Watched::Report => {
                 self.stored.remove(id);
+                self.look(id, now, work);
                 work.workloads.insert(id.clone());
             }
             Identity::Workload(id) => {
@@ -391,15 +432,27 @@ impl Index {
                 work.workloads.insert(id.clone());
             }
             Identity::Namespace(name) => self.remove_namespace(name, now, work),
-            Identity::Uid(uid) => {
-                if let Some(replica_set) = self.replica_sets.remove(uid) {
-                    remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
-                }
-                if let Some(pod) = self.pods.remove(uid) {
-                    remove_from(&mut self.pods_of, &pod.owner, uid);
-                    work.workloads.extend(self.workload_of_pod(&pod).cloned());
-                }
-            }
+            Identity::Uid(uid) => self.remove_owned(uid, work),
+        }
+    }
+
+    /// A ReplicaSet or pod that a controller owns is gone, or another one owns it now.
+    fn remove_owned(&mut self, uid: &Uid, work: &mut Work) {
+        if let Some(replica_set) = self.replica_sets.remove(uid) {
+            remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
+            self.place(uid);
+        }
+        if let Some(pod) = self.pods.remove(uid) {
+            remove_from(&mut self.pods_of, &pod.owner, uid);
+            self.place(&pod.owner);
+            work.workloads.extend(self.workload_of_pod(&pod).cloned());
+        }
+    }
+
+    /// A ReplicaSet or pod that was a workload of its own got a controller.
+    fn remove_workload_of_its_own(&mut self, uid: &Uid, now: Timestamp, work: &mut Work) {
+        if let Some(id) = self.workload_of_uid.get(uid).cloned() {
+            self.remove(Watched::Workload(id.kind), &Identity::Workload(id), now, work);
         }
     }
 
@@ -407,16 +460,14 @@ impl Index {
     fn look(&mut self, id: &WorkloadId, now: Timestamp, work: &mut Work) {
         let Some(mut tracked) = self.workloads.remove(id) else { return };
         work.workloads.insert(id.clone());
-        if tracked.record.is_none() {
-            self.load_record(id, &mut tracked);
-        }
+        self.load_record(id, &mut tracked);
         let before = tracked.record.take();
         let counting = self.counting(&tracked.workload, before.as_ref().map(|record| &record.counting));
         let rolls = id.kind.rolls_by_template() && !counting.is_off();
         if rolls && tracked.other_instance.is_none() {
             tracked.record = match self.unsynced(&tracked.workload) {
                 Some(_) => before,
-                None => self.with_sight(&tracked.workload, &counting, now, |sight| match before {
+                None => self.with_sight(&tracked, &counting, now, |sight| match before {
                     None => Some(Record::adopt(sight, &self.keyring)),
                     Some(mut record) => {
                         let news = record.observe(sight, &self.keyring);
@@ -425,6 +476,7 @@ impl Index {
                     }
                 }),
             };
+            tracked.is_followed = self.unsynced(&tracked.workload).is_none();
         }
         self.workloads.insert(id.clone(), tracked);
     }
@@ -435,14 +487,16 @@ impl Index {
         workload.opt_in.problems.is_empty() && self.unsynced(workload).is_none() && !self.may_count(workload)
     }
 
-    /// Takes the record from the workload's report: the first time, or after the report came.
+    /// Takes the record from the workload's report, if there is none yet; unless the report is another installation's.
     fn load_record(&self, id: &WorkloadId, tracked: &mut Tracked) {
         let stored = self.stored.get(id).filter(|stored| Some(&stored.uid) == tracked.workload.uid.as_ref());
-        tracked.other_instance = None;
-        match stored {
-            Some(stored) if stored.instance == self.instance => tracked.record = Some(stored.record.clone()),
-            Some(stored) => tracked.other_instance = Some(stored.instance.clone()),
-            None => {}
+        let others = stored.filter(|stored| stored.instance != self.instance);
+        tracked.other_instance = others.map(|stored| stored.instance.clone());
+        if others.is_some() {
+            tracked.record = None;
+        } else if let (None, Some(stored)) = (&tracked.record, stored) {
+            tracked.record = Some(stored.record.clone());
+            tracked.is_followed = false;
         }
     }
 
@@ -462,11 +516,12 @@ impl Index {
 
     fn with_sight<R>(
         &self,
-        workload: &Workload,
+        tracked: &Tracked,
         counting: &Counting,
         now: Timestamp,
         look: impl FnOnce(&Sight<'_>) -> Option<R>,
     ) -> Option<R> {
+        let workload = &tracked.workload;
         let consumed = Consumed::of(&workload.id.namespace, &workload.consumption, counting, &self.configs);
         let uid = workload.uid.as_ref()?;
         look(&Sight {
@@ -478,6 +533,10 @@ impl Index {
             pods: &self.pods_of_workload(uid),
             replica_set: self.current_replica_set(workload),
             namespace_deleting: self.is_namespace_deleting(&workload.id.namespace),
+            has_unplaced_pods: self.has_unplaced_pods(workload),
+            pods_seen_to: self.lists.pods_seen_to(&workload.id.namespace),
+            is_followed: tracked.is_followed,
+            policy: &self.policy,
             now,
         })
     }
@@ -487,6 +546,11 @@ impl Index {
         let owners = replica_sets.chain([uid]);
         let pods = owners.filter_map(|owner| self.pods_of.get(owner)).flatten();
         pods.filter_map(|uid| self.pods.get(uid)).collect()
+    }
+
+    fn has_unplaced_pods(&self, workload: &Workload) -> bool {
+        let namespace = &workload.id.namespace;
+        workload.id.kind == WorkloadKind::Deployment && self.unplaced.values().any(|other| other == namespace)
     }
 
     fn current_replica_set(&self, workload: &Workload) -> Option<&Uid> {
@@ -505,9 +569,7 @@ impl Index {
         if let Some(kind) = self.unsynced(&tracked.workload) {
             return Some(Decision::Hold(Hold::NotSynced { kind: kind.as_str() }));
         }
-        self.with_sight(&tracked.workload, &record.counting, now, |sight| {
-            Some(decide::decide(record, sight, &self.policy))
-        })
+        self.with_sight(tracked, &record.counting, now, |sight| Some(decide::decide(record, sight)))
     }
 
     /// Every open change of this workload is delivered.
@@ -522,7 +584,7 @@ impl Index {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
         let workload = &tracked.workload;
-        let digest = self.with_sight(workload, &record.counting, now, |sight| {
+        let digest = self.with_sight(tracked, &record.counting, now, |sight| {
             Some(sight.consumed.digest(sight.uid, self.keyring.current()))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };
@@ -538,6 +600,13 @@ impl Index {
         Some(order)
     }
 
+    /// The stamp was refused: it is not on the workload. Where that is not known, nothing is said.
+    pub fn refused(&mut self, order: &StampOrder) {
+        if let Some(record) = self.workloads.get_mut(&order.workload).and_then(|tracked| tracked.record.as_mut()) {
+            record.refuse(&order.text);
+        }
+    }
+
     /// The stamp was put on; the workload is now at this version and generation.
     pub fn stamped(&mut self, order: &StampOrder, version: ResourceVersion, generation: i64) {
         let tracked = self.workloads.get_mut(&order.workload);
@@ -546,6 +615,7 @@ impl Index {
             tracked.workload.version = Some(version);
             tracked.workload.generation = generation;
             tracked.workload.stamp = Some(order.text.clone());
+            tracked.workload.progress = Progress::Unobserved;
         }
         if let Some(record) = &mut tracked.record {
             record.confirm(&order.text);

@@ -10,10 +10,11 @@ use jiff::Timestamp;
 use crate::model::config::Configs;
 use crate::model::consumed::{Attention, Consumed, ConsumedConfig, Presence};
 use crate::model::counting::Counting;
-use crate::model::delivered::{CLOCK_SKEW, later};
+use crate::model::delivered::{CLOCK_SKEW, active, later};
 use crate::model::digest::{HashKey, Keyring};
-use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion, Uid};
-use crate::model::pod::{Phase, Pod, Started};
+use crate::model::names::{ConfigId, ConfigName, KeyName, Name, ResourceVersion, Uid};
+use crate::model::pod::{Pod, Started};
+use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::record::{Answer, Entry, LastStamp, Record};
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
@@ -37,6 +38,14 @@ pub struct Sight<'a> {
     pub replica_set: Option<&'a Uid>,
     /// Whether its namespace is being deleted.
     pub namespace_deleting: bool,
+    /// Whether there are pods in its namespace of which only their ReplicaSet tells whose they are, and it is unknown.
+    pub has_unplaced_pods: bool,
+    /// The latest version that the watch of its pods has shown, of any pod.
+    pub pods_seen_to: Option<ResourceVersion>,
+    /// Whether this process has looked at it before: from then on it knows of each stamp of its own.
+    pub is_followed: bool,
+    /// The choices of whoever runs restamp.
+    pub policy: &'a Policy,
     /// The time.
     pub now: Timestamp,
 }
@@ -76,6 +85,8 @@ impl Record {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
                 entry.open(sight.now, Some(version), BTreeSet::new());
+            } else if let Some(written) = likely_unread(sight, id, config) {
+                entry.open(written, config.version(), BTreeSet::new());
             }
             record.insert(entry);
         }
@@ -85,7 +96,10 @@ impl Record {
     /// Compares the record with what there is, and opens entries.
     pub fn observe(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Vec<News> {
         let mut news = Vec::new();
-        let scope = if self.counting == *sight.counting { Scope::Same } else { Scope::Other };
+        let workload = sight.workload;
+        let other_counting = (self.counting != *sight.counting)
+            .then(|| Consumed::of(&workload.id.namespace, &workload.consumption, &self.counting, sight.configs));
+        let before = other_counting.as_ref().unwrap_or(sight.consumed);
         self.counting = sight.counting.clone();
         self.entries.retain(|entry| {
             let id = entry.config.within(&sight.workload.id.namespace);
@@ -93,13 +107,14 @@ impl Record {
             unknown || sight.consumed.get(&id).is_some()
         });
         for (id, config) in sight.consumed.iter() {
+            let counted = before.get(id);
             match self.entry_mut(&id.local()) {
-                Some(entry) => news.extend(entry.observe(id, config, scope, sight, keyring)),
+                Some(entry) => news.extend(entry.observe(id, config, counted, sight, keyring)),
                 None => {
                     let mut entry = Entry::new(id, config, keyring.current(), sight.now);
-                    // An edit of the template made the workload consume it.
+                    // An edit of the template made the workload consume it, not one of the annotation.
                     let counts = config.attention == Attention::Counts;
-                    if entry.digest.is_some() && scope == Scope::Same && counts {
+                    if entry.digest.is_some() && counted.is_some() && counts {
                         news.push(open(&mut entry, config, sight, BTreeSet::new()));
                     }
                     self.insert(entry);
@@ -112,17 +127,19 @@ impl Record {
 
     /// Compares the record's stamp with the one that the template carries.
     fn observe_stamp(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
+        let generation = sight.workload.generation;
         let live = sight.workload.stamp.as_deref();
         let known = self.stamp.as_ref().map(|stamp| stamp.text.as_str());
         if live == known {
             return None;
         }
-        let known: Option<Stamp> = known.and_then(|text| text.parse().ok());
+        let ours = |text: Option<&str>| text.and_then(read_stamp).filter(|stamp| stamp.was_put_on(generation));
+        let (ours_before, ours_now) = (ours(known), ours(live));
         if live.is_some_and(|live| self.confirm(live)) {
             return None;
         }
-        match live.and_then(|text| text.parse::<Stamp>().ok()) {
-            Some(live) if known.is_none_or(|known| live.is_newer_than(&known)) => {
+        match ours_now {
+            Some(live) if ours_before.is_none_or(|known| live.is_newer_than(&known)) => {
                 self.take_over(&live, sight, keyring);
                 None
             }
@@ -132,11 +149,20 @@ impl Record {
 
     /// A stamp of ours that the record does not name: we were interrupted between the two. Where it fits what there is
     /// now, it answers the open changes; otherwise pods may have read what is neither in the record nor there now.
+    ///
+    /// That holds for a stamp that is later than the record. One that another process put on while we look, or that
+    /// was sent before the record's attempt, may be older than a change that led back to the state that it fits.
     fn take_over(&mut self, live: &Stamp, sight: &Sight<'_>, keyring: &Keyring) {
         let key = live.digest.key_id().and_then(|id| keyring.find(id));
         self.stamp = Some(LastStamp::found(live.to_string(), sight.now));
+        if sight.is_followed {
+            self.open_changes_mut().for_each(|change| change.answer = Answer::None);
+            return;
+        }
+        let sent = self.attempt.as_ref().and_then(|attempt| read_stamp(&attempt.text));
+        let is_later = sent.is_none_or(|sent| live.is_newer_than(&sent));
         let Some(key) = key else { return };
-        let fits = sight.consumed.digest(sight.uid, key) == live.digest;
+        let fits = is_later && sight.consumed.digest(sight.uid, key) == live.digest;
         for entry in &mut self.entries {
             match &mut entry.change {
                 Some(change) if fits => change.answer = Answer::Stamped,
@@ -153,9 +179,9 @@ impl Record {
     /// Somebody took the stamp away. Only while a change is open does it matter.
     fn lose_stamp(&mut self) -> Option<News> {
         let mut lost = false;
-        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
-            lost |= change.answer == Answer::Stamped;
+        for change in self.open_changes_mut().filter(|change| change.answer == Answer::Stamped) {
             change.answer = Answer::None;
+            lost = true;
         }
         if !lost {
             return None;
@@ -168,11 +194,12 @@ impl Record {
 }
 
 impl Entry {
+    /// `counted` are the keys that count by the record's annotation: one that only counts now was not changed by that.
     fn observe(
         &mut self,
         id: &ConfigId,
         config: &ConsumedConfig,
-        scope: Scope,
+        counted: Option<&ConsumedConfig>,
         sight: &Sight<'_>,
         keyring: &Keyring,
     ) -> Option<News> {
@@ -180,9 +207,7 @@ impl Entry {
             return None;
         }
         if config.presence == Presence::Absent {
-            // Deletion by itself opens nothing: running containers keep what they have read.
-            self.absent_since.get_or_insert(sight.now);
-            return None;
+            return self.vanish(config, sight);
         }
         if config.attention == Attention::Ignored {
             self.follow(id, config, keyring.current());
@@ -199,7 +224,7 @@ impl Entry {
         let changed = if config.digest(id, key).as_ref() == Some(digest) {
             Changed::Nothing
         } else {
-            self.changed_keys(id, config, scope, sight, key)
+            self.changed_keys(id, config, counted, sight, key)
         };
         self.update(id, config, keyring.current());
         match (changed, back_since) {
@@ -211,12 +236,23 @@ impl Entry {
         }
     }
 
+    /// A config is gone. By itself that opens nothing: running containers keep what they have read.
+    fn vanish(&mut self, config: &ConsumedConfig, sight: &Sight<'_>) -> Option<News> {
+        let was_there = self.digest.is_some() && self.absent_since.is_none();
+        self.absent_since.get_or_insert(sight.now);
+        let counts = config.optional && sight.policy.on_delete == Edge::Roll;
+        let keys = self.keys.keys().cloned().collect();
+        (was_there && counts).then(|| open(self, config, sight, keys))
+    }
+
     /// A config that was never there before appears. Where it is required the pods waited for it. One that was only
     /// unknown is seen for the first time.
     fn appear(&mut self, id: &ConfigId, config: &ConsumedConfig, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
         let was_absent = self.absent_since.is_some();
         *self = Self::new(id, config, keyring.current(), sight.now);
-        (config.optional && was_absent).then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
+        let optional = config.optional && sight.policy.on_create == Edge::Roll;
+        let may_be_unread = was_absent && (optional || !is_as_it_was_made(sight, id) || ran_before(sight, id));
+        may_be_unread.then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
     }
 
     /// Which consumed keys differ from the record. One that is still live and no longer consumed is no change.
@@ -224,7 +260,7 @@ impl Entry {
         &self,
         id: &ConfigId,
         config: &ConsumedConfig,
-        scope: Scope,
+        counted: Option<&ConsumedConfig>,
         sight: &Sight<'_>,
         key: &HashKey,
     ) -> Changed {
@@ -234,7 +270,7 @@ impl Entry {
         }
         let differs = now.iter().filter(|(name, digest)| match self.keys.get(*name) {
             Some(known) => known != *digest,
-            None => scope == Scope::Same,
+            None => counted.is_some_and(|counted| counted.keys.contains_key(*name)),
         });
         let differs = differs.map(|(name, _)| name);
         let is_live = |name: &KeyName| sight.configs.values(id).is_some_and(|values| values.contains_key(name));
@@ -244,19 +280,15 @@ impl Entry {
     }
 }
 
-/// Whether the user's annotation lets the same ways to consume count as in the record. Keys that only now count were
-/// not changed by that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    Same,
-    Other,
-}
-
 /// What differs between a record's entry and what there is.
 enum Changed {
     Nothing,
     /// These keys; empty where they can't be named.
     Keys(BTreeSet<KeyName>),
+}
+
+fn read_stamp(text: &str) -> Option<Stamp> {
+    text.parse().ok()
 }
 
 fn open(entry: &mut Entry, config: &ConsumedConfig, sight: &Sight<'_>, keys: BTreeSet<KeyName>) -> News {
@@ -270,19 +302,58 @@ fn newer_than_the_workload(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedCo
     if version <= sight.workload.born? || config.attention == Attention::Ignored {
         return None;
     }
-    let waited_for = !config.optional && sight.configs.get(id)?.born == Some(version);
+    let waited_for = !config.optional && is_as_it_was_made(sight, id);
     (!waited_for).then_some(version)
 }
 
-/// Whether a container that reads this config may have started since then.
-fn started_since(sight: &Sight<'_>, config: &ConfigId, since: Timestamp) -> bool {
+/// When a config was last written, if whoever runs restamp wants to catch up and some container that reads it started
+/// before that. managedFields don't tell what was written: a likely change.
+fn likely_unread(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedConfig) -> Option<Timestamp> {
+    if sight.policy.adopt != Adopt::CatchUp || config.attention == Attention::Ignored {
+        return None;
+    }
+    let live = sight.configs.get(id)?;
+    let owners = live.managed_fields.iter().flatten().filter(|owner| !owner.keys.is_empty());
+    let written = owners.filter_map(|owner| owner.time).chain(live.created).max()?;
+    let readers = sight.workload.consumption.readers(id, sight.counting);
+    let mut containers = active(sight).flat_map(|pod| &pod.containers);
+    let started_earlier = |started| matches!(started, Started::At(started) if started < written);
+    containers
+        .any(|container| readers.contains(&container.name) && started_earlier(container.started))
+        .then_some(written)
+}
+
+/// Whether this config was seen as it was made, and nobody wrote it since.
+fn is_as_it_was_made(sight: &Sight<'_>, config: &ConfigId) -> bool {
+    let config = sight.configs.get(config);
+    config.is_some_and(|config| config.born.is_some() && config.born == config.resource_version)
+}
+
+/// Whether a container that reads this config runs since before it was made: then it has read an earlier one.
+fn ran_before(sight: &Sight<'_>, config: &ConfigId) -> bool {
+    let made = sight.configs.get(config).and_then(|config| config.created).unwrap_or(sight.now);
     let readers = sight.workload.consumption.readers(config, sight.counting);
-    let active = sight.pods.iter().filter(|pod| pod.phase == Phase::Active);
-    let mut containers = active.flat_map(|pod| &pod.containers).filter(|container| readers.contains(&container.name));
-    containers.any(|container| match container.started {
+    let containers = active(sight).flat_map(|pod| &pod.containers);
+    containers.filter(|container| readers.contains(&container.name)).any(|container| match container.started {
         Started::NotYet => false,
-        Started::At(started) => later(started, CLOCK_SKEW) >= since,
+        Started::At(started) => later(started, CLOCK_SKEW) < made,
         Started::Unknown => true,
+    })
+}
+
+/// Whether a container that starts without this config may have done so since then. One that is shown as waiting may
+/// have started a moment ago.
+fn started_since(sight: &Sight<'_>, config: &ConfigId, since: Timestamp) -> bool {
+    let readers = sight.workload.consumption.starts_without(config);
+    let shows = |pod: &Pod, name: &Name| pod.containers.iter().any(|container| container.name == *name);
+    active(sight).any(|pod| {
+        let mut reading = pod.containers.iter().filter(|container| readers.contains(&container.name));
+        let is_starting = readers.iter().any(|name| !shows(pod, name));
+        is_starting
+            || reading.any(|container| match container.started {
+                Started::At(started) => later(started, CLOCK_SKEW) >= since,
+                Started::NotYet | Started::Unknown => true,
+            })
     })
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
 use crate::api::annotations::CONFIG_HASH;
-use crate::model::names::{Name, ResourceVersion, Uid, controller_of};
+use crate::model::names::{Name, ResourceVersion, Uid, WorkloadKind, controller_of};
 use crate::model::workload::Workload;
 
 /// A pod as the API writes it.
@@ -29,6 +29,8 @@ pub struct Pod {
     pub namespace: Name,
     /// The controller that owns it: a ReplicaSet, StatefulSet or DaemonSet.
     pub owner: Uid,
+    /// Whether that is a ReplicaSet, which stands between the pod and its workload.
+    pub is_of_replica_set: bool,
     /// When it was created, to the second.
     pub created: Option<Timestamp>,
     /// The version that this was read from.
@@ -84,10 +86,9 @@ pub enum Started {
 }
 
 impl PodObject {
-    /// The workload that it is, if no controller owns it.
+    /// The workload that it is, its own template; it counts if no controller owns it.
     pub fn as_workload(&self) -> Option<Workload> {
-        let workload = Workload::of_pod(&self.metadata, self.spec.as_ref())?;
-        workload.is_its_own().then_some(workload)
+        Workload::of_pod(&self.metadata, self.spec.as_ref())
     }
 
     /// What is kept of a pod that a controller owns.
@@ -105,6 +106,7 @@ impl PodObject {
             uid: self.metadata.uid.clone()?.into(),
             namespace: self.metadata.namespace.clone()?.into(),
             owner: owner.uid.as_str().into(),
+            is_of_replica_set: owner.kind == WorkloadKind::ReplicaSet.as_str(),
             created: self.metadata.creation_timestamp.as_ref().map(|time| time.0),
             version,
             born: version.filter(|_| !has_node),

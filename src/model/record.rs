@@ -25,9 +25,9 @@ pub struct Record {
     /// The last stamp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<LastStamp>,
-    /// A stamp that was sent, until it is known what became of it. It is never written down: after a crash, the live
-    /// template tells.
-    #[serde(skip)]
+    /// The stamp that was sent last, until it is seen. A record that is written meanwhile has it too: what changed
+    /// after it was sent is not answered by it, also after a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<LastStamp>,
 }
 
@@ -144,6 +144,11 @@ impl Record {
         self.entries.iter().filter_map(|entry| Some((entry, entry.change.as_ref()?)))
     }
 
+    /// The changes that are not delivered yet, to be changed.
+    pub fn open_changes_mut(&mut self) -> impl Iterator<Item = &mut Change> {
+        self.entries.iter_mut().filter_map(|entry| entry.change.as_mut())
+    }
+
     /// The changes that the last stamp does not answer.
     pub fn unanswered(&self) -> impl Iterator<Item = &Change> {
         self.open_entries().map(|(_, change)| change).filter(|change| change.answer != Answer::Stamped)
@@ -166,9 +171,7 @@ impl Record {
 
     /// A stamp for the open changes is being sent.
     pub fn ask(&mut self, text: String, time: Timestamp) {
-        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
-            change.answer = Answer::Asked;
-        }
+        self.open_changes_mut().for_each(|change| change.answer = Answer::Asked);
         let cause = Cause::of(self).to_string();
         self.attempt = Some(LastStamp { text, time, cause, stripped: 0 });
     }
@@ -177,14 +180,19 @@ impl Record {
     /// sent for, and none that came after. Returns whether it was.
     pub fn confirm(&mut self, text: &str) -> bool {
         let Some(attempt) = self.attempt.take_if(|attempt| attempt.text == text) else { return false };
-        for change in self.entries.iter_mut().filter_map(|entry| entry.change.as_mut()) {
-            if change.answer == Answer::Asked {
-                change.answer = Answer::Stamped;
-            }
-        }
+        let asked = self.open_changes_mut().filter(|change| change.answer == Answer::Asked);
+        asked.for_each(|change| change.answer = Answer::Stamped);
         let stripped = self.stamp.as_ref().map_or(0, |stamp| stamp.stripped);
         self.stamp = Some(LastStamp { stripped, ..attempt });
         true
+    }
+
+    /// The stamp that was sent last is known not to be on the workload.
+    pub fn refuse(&mut self, text: &str) {
+        if self.attempt.take_if(|attempt| attempt.text == text).is_some() {
+            let asked = self.open_changes_mut().filter(|change| change.answer == Answer::Asked);
+            asked.for_each(|change| change.answer = Answer::None);
+        }
     }
 
     fn position(&self, config: &ConfigName) -> Result<usize, usize> {

@@ -22,6 +22,12 @@ impl Stamp {
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.generation > other.generation
     }
+
+    /// Whether it can have been put on a workload that is at this generation now. A manifest that was exported and
+    /// applied again may bring another workload's stamp.
+    pub fn was_put_on(&self, generation: i64) -> bool {
+        self.generation < generation
+    }
 }
 
 impl fmt::Display for Stamp {
@@ -54,6 +60,12 @@ mod tests {
         let stamp = Stamp { digest: Digest::from_text("hmac-sha256:k1:abc"), generation: 7 };
         assert_eq!(stamp.to_string(), "hmac-sha256:k1:abc:7");
         assert_eq!(stamp.to_string().parse(), Ok(stamp));
+    }
+
+    #[test]
+    fn a_stamp_raises_the_generation_that_is_in_it() {
+        let stamp = Stamp { digest: Digest::from_text("d"), generation: 7 };
+        assert_eq!([7, 8, 9].map(|generation| stamp.was_put_on(generation)), [false, true, true]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::api::annotations::CONFIG_HASH;
 use crate::api::opt_in::OptIn;
@@ -27,7 +27,7 @@ pub struct Workload {
     pub generation: i64,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Whether another workload owns it: then that one counts.
+    /// Whether a controller owns it.
     pub owned: Owned,
     /// What its annotations say.
     pub opt_in: OptIn,
@@ -43,13 +43,46 @@ pub struct Workload {
     pub revision: Revision,
 }
 
-/// Whether a controller owns an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether a controller owns an object, and whether that one counts in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owned {
     /// None does.
     Not,
-    /// One does.
-    ByController,
+    /// This one does, as `Kind/name`, and it has no pod template that we know: an operator's custom resource.
+    ByController(String),
+    /// This workload does, as `Kind/name`: it has the pod template, and counts in the object's place.
+    ByWorkload(String),
+}
+
+impl Owned {
+    fn of(kind: WorkloadKind, metadata: &ObjectMeta) -> Self {
+        match controller_of(metadata.owner_references.as_deref()) {
+            None => Self::Not,
+            Some(owner) if counts_for(owner, kind) => Self::ByWorkload(name_of(owner)),
+            Some(owner) => Self::ByController(name_of(owner)),
+        }
+    }
+}
+
+/// Whether this owner has the pod template of an object of this kind. A Deployment that some operator made for its
+/// custom resource is still what rolls; and what we don't know does not stand for a ReplicaSet or a Job.
+fn counts_for(owner: &OwnerReference, kind: WorkloadKind) -> bool {
+    let is =
+        |known: WorkloadKind| owner.kind == known.as_str() && group(&owner.api_version) == group(known.api_version());
+    match kind {
+        WorkloadKind::ReplicaSet => is(WorkloadKind::Deployment),
+        WorkloadKind::Job => is(WorkloadKind::CronJob),
+        WorkloadKind::Pod => true,
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CronJob => false,
+    }
+}
+
+fn group(api_version: &str) -> Option<&str> {
+    api_version.split_once('/').map(|(group, _)| group)
+}
+
+fn name_of(owner: &OwnerReference) -> String {
+    format!("{}/{}", owner.kind, owner.name)
 }
 
 /// How pods are replaced when the template changes.
@@ -93,15 +126,9 @@ pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 impl Workload {
-    /// Whether it is a workload of its own. A ReplicaSet, Job or pod with a controller belongs to that one; a
-    /// Deployment that some operator made for its custom resource is still what owns the pod template.
+    /// Whether it counts by itself, and no other workload in its place.
     pub fn is_its_own(&self) -> bool {
-        match self.id.kind {
-            WorkloadKind::ReplicaSet | WorkloadKind::Job | WorkloadKind::Pod => self.owned == Owned::Not,
-            WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CronJob => {
-                true
-            }
-        }
+        !matches!(self.owned, Owned::ByWorkload(_))
     }
 
     /// What every kind has in common; `None` without a name.
@@ -117,7 +144,7 @@ impl Workload {
             born: None,
             generation: metadata.generation.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
-            owned: controller_of(metadata.owner_references.as_deref()).map_or(Owned::Not, |_| Owned::ByController),
+            owned: Owned::of(kind, metadata),
             opt_in: OptIn::read(metadata.annotations.as_ref(), annotations),
             stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
             strategy: Strategy::Rolling,
@@ -182,7 +209,7 @@ impl Workload {
         Some(workload)
     }
 
-    /// Reads a ReplicaSet that nothing owns.
+    /// Reads a ReplicaSet.
     pub fn of_replica_set(object: &ReplicaSet) -> Option<Self> {
         Self::new(WorkloadKind::ReplicaSet, &object.metadata, object.spec.template.as_ref().into())
     }
@@ -205,7 +232,8 @@ impl Workload {
     }
 }
 
-/// A ReplicaSet that a Deployment owns: the link between the Deployment and its pods.
+/// A ReplicaSet that a Deployment owns: the link between the Deployment and its pods. Of one that counts by itself,
+/// see [`Workload::of_replica_set`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedReplicaSet {
     /// Its uid.
@@ -286,6 +314,46 @@ mod tests {
         });
         object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         Workload::of_deployment(&serde_json::from_value(object).unwrap()).unwrap()
+    }
+
+    fn owned_by(api_version: &str, kind: &str) -> Value {
+        json!({"name": "w", "ownerReferences":
+            [{"apiVersion": api_version, "kind": kind, "name": "o", "uid": "u", "controller": true}]})
+    }
+
+    fn object(metadata: Value) -> Value {
+        json!({"metadata": metadata, "spec": {"selector": {}, "template": {}}})
+    }
+
+    fn replica_set(metadata: Value) -> Workload {
+        Workload::of_replica_set(&serde_json::from_value(object(metadata)).unwrap()).unwrap()
+    }
+
+    fn job(metadata: Value) -> Workload {
+        Workload::of_job(&serde_json::from_value(object(metadata)).unwrap()).unwrap()
+    }
+
+    fn owned_deployment(metadata: Value) -> Workload {
+        Workload::of_deployment(&serde_json::from_value(object(metadata)).unwrap()).unwrap()
+    }
+
+    fn owned_pod(metadata: Value) -> Workload {
+        Workload::of_pod(&serde_json::from_value(metadata).unwrap(), None).unwrap()
+    }
+
+    #[rstest]
+    #[case::a_replica_set(replica_set(json!({"name": "w"})), true)]
+    #[case::one_of_a_deployment(replica_set(owned_by("apps/v1", "Deployment")), false)]
+    #[case::one_of_something_unknown(replica_set(owned_by("x.example/v1", "Deployment")), true)]
+    #[case::a_job(job(json!({"name": "w"})), true)]
+    #[case::one_of_a_cron_job(job(owned_by("batch/v1", "CronJob")), false)]
+    #[case::one_of_a_pipeline(job(owned_by("x.example/v1", "Pipeline")), true)]
+    #[case::a_pod(owned_pod(json!({"name": "w"})), true)]
+    #[case::one_of_a_stateful_set(owned_pod(owned_by("apps/v1", "StatefulSet")), false)]
+    #[case::one_of_something_else(owned_pod(owned_by("x.example/v1", "Runner")), false)]
+    #[case::a_deployment_that_an_operator_made(owned_deployment(owned_by("x.example/v1", "Database")), true)]
+    fn what_a_workload_stands_for_does_not_count_by_itself(#[case] workload: Workload, #[case] expected: bool) {
+        assert_eq!(workload.is_its_own(), expected, "{:?}", workload.owned);
     }
 
     #[rstest]

@@ -1,7 +1,8 @@
 //! What the API server's refusals and failures mean, in words that are safe to write down.
 
-use std::error::Error as _;
 use std::time::Duration;
+
+use crate::connect::innermost;
 
 /// A request to the API server that did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -86,21 +87,6 @@ impl From<&kube::core::Status> for ApiError {
 /// Where a JSON text did not fit; serde's own message would quote what stands there.
 pub fn place(error: &serde_json::Error) -> String {
     format!("line {} column {}", error.line(), error.column())
-}
-
-/// The cause that tells most: the layers above only say that something failed.
-fn innermost(error: &kube::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    if cause.downcast_ref::<serde_json::Error>().is_some() {
-        return "an answer that cannot be read".to_owned();
-    }
-    match error.source() {
-        Some(_) => cause.to_string(),
-        None => error.to_string(),
-    }
 }
 
 #[cfg(test)]

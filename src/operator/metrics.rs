@@ -100,6 +100,21 @@ impl Metrics {
         Ok(metrics)
     }
 
+    /// Every metric: its name, its labels and what it tells.
+    pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
+        let collectors: [&dyn Collector; 7] = [
+            &self.stale_keys,
+            &self.reloads,
+            &self.latency,
+            &self.watch_synced,
+            &self.watch_errors,
+            &self.held,
+            &self.invalid_annotations,
+        ];
+        let all = collectors.into_iter().flat_map(|collector| collector.desc());
+        all.map(|desc| (desc.fq_name.clone(), desc.variable_labels.clone(), desc.help.clone())).collect()
+    }
+
     /// The text that Prometheus scrapes.
     pub fn render(&self) -> Result<String, prometheus::Error> {
         let mut text = Vec::new();

@@ -10,8 +10,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::connect::{ConnectError, Connection, Target};
 use crate::operator::api_error::ApiError;
-use crate::operator::client::{self, ConnectError, in_time};
+use crate::operator::client::in_time;
 use crate::operator::engine::Settings;
 use crate::operator::hash_key::HashKeyError;
 use crate::operator::http::{self, BindError, Stage};
@@ -26,6 +27,8 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// How to run.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Which cluster.
+    pub target: Target,
     /// Our own namespace: of the Lease and of the hash key. By default the one of the kubeconfig or of the pod.
     pub own_namespace: Option<String>,
     /// Where to serve metrics and probes.
@@ -46,7 +49,7 @@ pub enum RunError {
     #[error("cannot ask the API server at {server} for restamp.dev/v1alpha1; check the address, and that it runs")]
     Unreachable {
         /// Its address.
-        server: ::http::Uri,
+        server: String,
         /// Why not.
         #[source]
         cause: ApiError,
@@ -65,6 +68,9 @@ pub enum RunError {
     /// The operating system refuses.
     #[error("cannot listen for signals")]
     Signals(#[source] io::Error),
+    /// There is no randomness.
+    #[error("cannot get random bytes for a name of this process")]
+    Random(#[source] getrandom::Error),
     /// The Lease can't be had.
     #[error(
         "cannot use Lease {namespace}/{LEASE}; grant get, create, update and patch on leases in this namespace: {cause}"
@@ -87,13 +93,14 @@ pub enum RunError {
 pub async fn run(options: Options) -> Result<(), RunError> {
     let metrics = Metrics::new()?;
     let listener = http::bind(options.bind).await?;
-    let config = kube::Config::infer().await.map_err(ConnectError::Config)?;
-    let server = config.cluster_url.clone();
-    let client = client::connect_with(config)?;
+    let Connection { client, server } = options.target.connect().await?;
     check_custom_resource(&client, server).await?;
     let (stage, stages) = watch::channel(Stage::Standby);
     let namespace = options.own_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-    let lease = lease(&client, &namespace, options.lease_seconds).await?;
+    // A renewal that hangs must fail while there is time for another one.
+    let patience = Duration::from_secs(options.lease_seconds.div_ceil(3));
+    let lease_client = options.target.connect_for_short_calls(patience).await?.client;
+    let lease = lease(&lease_client, &namespace, options.lease_seconds).await?;
     tokio::select! {
         ended = take_turns(client, &namespace, options.settings, &metrics, lease, &stage) => ended,
         served = http::serve(listener, metrics.clone(), stages) => {
@@ -103,7 +110,7 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     }
 }
 
-async fn check_custom_resource(client: &Client, server: ::http::Uri) -> Result<(), RunError> {
+async fn check_custom_resource(client: &Client, server: String) -> Result<(), RunError> {
     match in_time(client.list_api_group_resources("restamp.dev/v1alpha1")).await {
         Ok(_) => Ok(()),
         Err(ApiError::NotFound) => Err(RunError::NoCustomResource),
@@ -113,12 +120,21 @@ async fn check_custom_resource(client: &Client, server: ::http::Uri) -> Result<(
 
 async fn lease(client: &Client, namespace: &str, seconds: u64) -> Result<LeaseManager, RunError> {
     let builder = LeaseManagerBuilder::new(client.clone(), LEASE).with_namespace(namespace);
-    let builder = builder.with_duration(seconds).with_grace(seconds.div_ceil(3));
+    let builder = builder.with_identity(identity()?).with_duration(seconds).with_grace(seconds.div_ceil(3));
     let failed = |cause: String| RunError::Lease { namespace: namespace.to_owned(), cause };
     builder.build().await.map_err(|error| match error {
         kube_lease_manager::LeaseManagerError::KubeError(error) => failed(ApiError::from(error).to_string()),
         error => failed(error.to_string()),
     })
+}
+
+/// Who holds the Lease: the pod, and which of its processes.
+fn identity() -> Result<String, RunError> {
+    let mut process = [0; 4];
+    getrandom::fill(&mut process).map_err(RunError::Random)?;
+    let process: String = process.iter().map(|byte| format!("{byte:02x}")).collect();
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "restamp".to_owned());
+    Ok(format!("{host}_{process}"))
 }
 
 /// Leads whenever the Lease is ours.

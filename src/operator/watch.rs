@@ -149,17 +149,12 @@ fn workload(workload: Option<Workload>) -> Option<Item> {
 }
 
 fn replica_set(object: ReplicaSet) -> Option<Item> {
-    match OwnedReplicaSet::of(&object) {
-        Some(owned) => Some(Object::ReplicaSet(owned).into()),
-        None => workload(Workload::of_replica_set(&object)),
-    }
+    workload(Workload::of_replica_set(&object))
+        .or_else(|| Some(Object::ReplicaSet(OwnedReplicaSet::of(&object)?).into()))
 }
 
 fn pod(object: PodObject) -> Option<Item> {
-    match object.as_workload() {
-        Some(workload) => Some(Object::Workload(workload).into()),
-        None => object.read().map(|pod| Object::Pod(pod).into()),
-    }
+    workload(object.as_workload()).or_else(|| Some(Object::Pod(object.read()?).into()))
 }
 
 fn namespace(object: PartialObjectMeta<v1::Namespace>) -> Option<Item> {

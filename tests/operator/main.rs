@@ -12,6 +12,7 @@ mod adoption;
 mod away;
 mod bad_input;
 mod namespaces;
+mod options;
 mod permissions;
 mod reload;
 mod scenario;

@@ -2,17 +2,16 @@
 
 use std::fmt;
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::header::{Header, ItemType, Shape};
-use crate::cli::inventory::{Inventory, Workload};
+use crate::cli::inventory::Inventory;
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
 use crate::model::names::{ConfigKind, WorkloadKind};
+use crate::model::pod::PodObject;
+use crate::model::workload::Workload;
 
 /// Takes the objects of a document into an inventory.
 pub(super) struct Objects<'i> {
@@ -46,18 +45,22 @@ impl<'i> Objects<'i> {
 
     fn add_workload<'de, D: Deserializer<'de>>(&mut self, kind: WorkloadKind, object: D) -> Result<(), D::Error> {
         match kind {
-            WorkloadKind::Deployment => self.add::<Deployment, D>(object),
-            WorkloadKind::StatefulSet => self.add::<StatefulSet, D>(object),
-            WorkloadKind::DaemonSet => self.add::<DaemonSet, D>(object),
-            WorkloadKind::ReplicaSet => self.add::<ReplicaSet, D>(object),
-            WorkloadKind::Job => self.add::<Job, D>(object),
-            WorkloadKind::CronJob => self.add::<CronJob, D>(object),
-            WorkloadKind::Pod => self.add::<Pod, D>(object),
+            WorkloadKind::Deployment => self.add(object, Workload::of_deployment),
+            WorkloadKind::StatefulSet => self.add(object, Workload::of_stateful_set),
+            WorkloadKind::DaemonSet => self.add(object, Workload::of_daemon_set),
+            WorkloadKind::ReplicaSet => self.add(object, Workload::of_replica_set),
+            WorkloadKind::Job => self.add(object, Workload::of_job),
+            WorkloadKind::CronJob => self.add(object, Workload::of_cron_job),
+            WorkloadKind::Pod => self.add(object, PodObject::as_workload),
         }
     }
 
-    fn add<'de, W: Workload + Deserialize<'de>, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
-        self.inventory.add_workload(&W::deserialize(object)?);
+    fn add<'de, W: Deserialize<'de>, D: Deserializer<'de>>(
+        &mut self,
+        object: D,
+        read: fn(&W) -> Option<Workload>,
+    ) -> Result<(), D::Error> {
+        self.inventory.add_workload(read(&W::deserialize(object)?));
         Ok(())
     }
 }

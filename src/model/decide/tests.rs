@@ -179,7 +179,7 @@ fn an_image_set_back_while_its_pods_are_still_there_is_stamped() {
     // A's pods were there when the config changed; B's rollout stalled; A's ReplicaSet is the current one again.
     let workload = w().progress(Progress::InProgress);
     let record = record(&workload, &[0]);
-    let seen = || changed(workload.clone()).pod(pod_of("rs-2", "stalled").waits("app")).second(10);
+    let seen = || changed(workload.clone()).pods_seen_to(11).pod(pod_of("rs-2", "stalled").waits("app")).second(10);
     assert_eq!(seen().replica_set("rs-2").decide(&record), others(600));
     assert_eq!(seen().replica_set("rs-1").decide(&record), Decision::Stamp);
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::model::index::Identity;
-use crate::model::names::Name;
+use crate::model::names::{Name, ResourceVersion};
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 
@@ -16,6 +16,8 @@ pub(super) struct Lists {
     /// The namespaces that were not listed yet, by kind.
     due: HashSet<(Watched, Name)>,
     listed: HashMap<(Watched, Extent), HashSet<Identity>>,
+    /// The latest version that each watch of pods has shown.
+    pods_seen_to: HashMap<Extent, ResourceVersion>,
 }
 
 /// How kinds are listed.
@@ -38,7 +40,7 @@ impl Lists {
     pub(super) fn of(scope: &Scope) -> Self {
         let by = if scope.watches_namespaces() { By::Kind } else { By::Namespace };
         let all = scope.watched().flat_map(|kind| scope.named().map(move |name| (kind, name.clone())));
-        Self { by, synced: BTreeSet::new(), due: all.collect(), listed: HashMap::new() }
+        Self { by, synced: BTreeSet::new(), due: all.collect(), listed: HashMap::new(), pods_seen_to: HashMap::new() }
     }
 
     pub(super) fn begin(&mut self, kind: Watched, extent: Extent) {
@@ -57,6 +59,28 @@ impl Lists {
             Extent::Namespace(name) => self.due.remove(&(kind, name.clone())),
         };
         (listed, if first { Ended::First } else { Ended::Again })
+    }
+
+    /// A pod was seen at this version, in this list or as it happened. The list of one namespace tells nothing of how
+    /// far the watch of all is.
+    pub(super) fn saw_pod(&mut self, namespace: &Name, version: Option<ResourceVersion>, list: Option<&Extent>) {
+        let watch = self.watch_of(namespace);
+        if let Some(version) = version.filter(|_| list.is_none_or(|list| *list == watch)) {
+            let seen = self.pods_seen_to.entry(watch).or_insert(version);
+            *seen = version.max(*seen);
+        }
+    }
+
+    /// The latest version that the watch of this namespace's pods has shown.
+    pub(super) fn pods_seen_to(&self, namespace: &Name) -> Option<ResourceVersion> {
+        self.pods_seen_to.get(&self.watch_of(namespace)).copied()
+    }
+
+    fn watch_of(&self, namespace: &Name) -> Extent {
+        match self.by {
+            By::Kind => Extent::Cluster,
+            By::Namespace => Extent::Namespace(namespace.clone()),
+        }
     }
 
     /// A namespace came into scope: these kinds have to be listed in it.

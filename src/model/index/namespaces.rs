@@ -132,7 +132,7 @@ impl Index {
     fn default_for(&self, workload: &Workload) -> Default {
         let name = &workload.id.namespace;
         let is_silent = name.as_str() == NO_DEFAULT || !self.scope.watches_namespaces();
-        if is_silent || workload.owned == Owned::ByController {
+        if is_silent || matches!(workload.owned, Owned::ByController(_)) {
             return Default::Is(AutoReload::Off);
         }
         match self.namespaces.get(name).map(|namespace| &namespace.auto_reload) {

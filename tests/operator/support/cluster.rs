@@ -107,6 +107,7 @@ impl Cluster {
         let mut child = Command::new(&self.kubectl)
             .arg("--kubeconfig")
             .arg(kubeconfig)
+            .arg("--request-timeout=90s")
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

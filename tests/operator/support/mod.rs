@@ -19,7 +19,7 @@ use cluster::Cluster;
 use namespace::Namespace;
 use operator::Operator;
 
-/// A flag of the operator and its value.
+/// A flag of the operator and its value, which is empty where it takes none.
 pub type Flag<'a> = (&'a str, &'a str);
 
 /// How the operators of the tests run: as by default, only in less time.
@@ -77,5 +77,5 @@ impl Turn {
 /// These flags, and where they say nothing, those of an operator in a hurry.
 fn arguments<'a>(flags: &[Flag<'a>]) -> Vec<&'a str> {
     let unsaid = HURRIED.iter().filter(|(name, _)| flags.iter().all(|(said, _)| said != name));
-    unsaid.chain(flags).flat_map(|(name, value)| [*name, *value]).collect()
+    unsaid.chain(flags).flat_map(|(name, value)| [*name, *value]).filter(|word| !word.is_empty()).collect()
 }

@@ -1,0 +1,29 @@
+//! Which pods are of the revision that a workload's controller works towards.
+
+use crate::model::observe::Sight;
+use crate::model::pod::Pod;
+use crate::model::workload::{Progress, Revision};
+
+/// Tells the pods of that revision; `None` if they can't be told.
+pub fn current<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use<'a>> {
+    let hash_of_generation = |generation: &str| {
+        let of_it = |pod: &&&Pod| pod.revision.template_generation.as_deref() == Some(generation);
+        sight.pods.iter().find(of_it).and_then(|pod| pod.revision.hash.as_deref())
+    };
+    let (owner, hash) = match &sight.workload.revision {
+        Revision::OfReplicaSet(_) => (Some(sight.replica_set?), None),
+        Revision::Hash(hash) => (None, Some(hash.as_deref()?)),
+        // As long as no pod of it is there, none of those that are there is known to stay.
+        Revision::TemplateGeneration(generation) => (None, hash_of_generation(generation.as_deref()?)),
+        Revision::Unknown => return None,
+    };
+    Some(move |pod: &Pod| match owner {
+        Some(owner) => pod.owner == *owner,
+        None => hash.is_some() && pod.revision.hash.as_deref() == hash,
+    })
+}
+
+/// Tells the pods that were made from the present template: the controller has seen it, and works towards it.
+pub fn of_the_template<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use<'a>> {
+    current(sight).filter(|_| sight.workload.progress != Progress::Unobserved)
+}
