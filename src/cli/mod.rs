@@ -6,6 +6,7 @@ mod inventory;
 mod live;
 pub mod run;
 pub mod scan;
+pub mod scope;
 mod table;
 
 use std::io::{self, Write};
@@ -23,7 +24,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::Args),
+    Run(Box<run::Args>),
     Crd(crd::Args),
     Scan(scan::Args),
 }

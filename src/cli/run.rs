@@ -2,17 +2,19 @@
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tracing_subscriber::EnvFilter;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::published::Mode;
-use crate::api::vocabulary::Vocabulary;
+use crate::cli::scope::ScopeArgs;
 use crate::connect::Target;
-use crate::model::names::{ConfigKind, WorkloadKind};
-use crate::model::participation::Participation;
+use crate::model::names::WorkloadKind;
+use crate::model::participation::{Participation, Stakater};
 use crate::model::policy::{Adopt, Edge, Policy};
+use crate::model::selector::LabelSelector;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
 use crate::operator::write::ChangeCause;
@@ -55,10 +57,10 @@ pub struct Args {
     /// Let Reloader's annotations, reloader.stakater.com/*, count where those of restamp say nothing
     #[arg(long)]
     stakater_annotations: bool,
-    /// A kind of config that is not looked at: ConfigMap or Secret
-    #[arg(long, value_name = "KIND")]
-    ignore_config_kind: Vec<ConfigKind>,
-    /// A kind of workload that is never rolled, such as DaemonSet; may be given several times
+    /// Let them count in the namespaces with these labels only, so that teams move one by one
+    #[arg(long, value_name = "LABELS", requires = "stakater_annotations", conflicts_with = "namespace")]
+    stakater_namespace_selector: Option<LabelSelector>,
+    /// Never roll this kind of workload, such as DaemonSet; may be given more than once
     #[arg(long, value_name = "KIND")]
     ignore_workload_kind: Vec<WorkloadKind>,
     /// Decide, log, count and record Events, but write no workload and no record
@@ -75,6 +77,9 @@ pub struct Args {
     log: String,
     #[command(flatten)]
     target: Target,
+    // The last one: its heading is that of all flags behind it.
+    #[command(flatten)]
+    scope: ScopeArgs,
 }
 
 /// Why the operator did not start, or gave up.
@@ -91,10 +96,13 @@ pub enum Failure {
 impl Args {
     fn participation(&self) -> Participation {
         Participation {
-            vocabulary: if self.stakater_annotations { Vocabulary::WithStakater } else { Vocabulary::Own },
+            stakater: match &self.stakater_namespace_selector {
+                _ if !self.stakater_annotations => Stakater::Nowhere,
+                Some(labels) => Stakater::Labelled(labels.clone()),
+                None => Stakater::Everywhere,
+            },
             unsaid: if self.auto_reload_all { AutoReload::Everything } else { AutoReload::Off },
-            ignored_configs: self.ignore_config_kind.iter().copied().collect(),
-            ignored_workloads: self.ignore_workload_kind.iter().copied().collect(),
+            ignored: self.ignore_workload_kind.iter().copied().collect(),
         }
     }
 }
@@ -109,6 +117,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         bind: args.bind,
         lease_seconds: args.lease_seconds,
         settings: Settings {
+            scope: Arc::new(args.scope.clone().into()),
             policy: Policy {
                 settle: args.settle,
                 on_create: args.on_create,

@@ -63,19 +63,19 @@ pub enum Field {
 #[derive(Debug, Clone, Default)]
 pub struct Configs {
     known: BTreeMap<ConfigId, Config>,
-    /// Kinds that are not looked at: one of these is unknown, not absent.
-    ignored: BTreeSet<ConfigKind>,
+    /// Kinds of which not all are looked at: one of these that is not here may exist.
+    unknown: BTreeSet<ConfigKind>,
 }
 
 impl Configs {
-    /// None yet, and none of these kinds ever.
-    pub fn ignoring(kinds: &BTreeSet<ConfigKind>) -> Self {
-        Self { known: BTreeMap::new(), ignored: kinds.clone() }
+    /// None yet, and of these kinds not all that there are.
+    pub fn with_unknown(kinds: BTreeSet<ConfigKind>) -> Self {
+        Self { known: BTreeMap::new(), unknown: kinds }
     }
 
-    /// Whether configs of this kind are looked at: only then one that is not here does not exist.
-    pub fn looks_at(&self, kind: ConfigKind) -> bool {
-        !self.ignored.contains(&kind)
+    /// Whether it is not known whether this config exists.
+    pub fn is_unknown(&self, id: &ConfigId) -> bool {
+        self.unknown.contains(&id.kind) && !self.known.contains_key(id)
     }
 
     /// This config, if it exists.
@@ -114,7 +114,7 @@ impl Configs {
 impl FromIterator<Config> for Configs {
     fn from_iter<I: IntoIterator<Item = Config>>(configs: I) -> Self {
         let known = configs.into_iter().map(|config| (config.id.clone(), config)).collect();
-        Self { known, ignored: BTreeSet::new() }
+        Self { known, unknown: BTreeSet::new() }
     }
 }
 

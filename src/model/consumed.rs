@@ -45,6 +45,8 @@ pub enum Presence {
     Absent,
     /// It does, at this version.
     Present(Option<ResourceVersion>),
+    /// Nobody knows: only some configs are looked at, and it is none of them.
+    Unknown,
 }
 
 impl Consumed {
@@ -53,7 +55,7 @@ impl Consumed {
         let mut consumed = Self::default();
         for id in consumption.configs_that_count(counting) {
             let optional = !consumption.starts_without(id).is_empty();
-            consumed.0.insert(id.clone(), ConsumedConfig::new(id, configs.get(id), optional, counting));
+            consumed.0.insert(id.clone(), ConsumedConfig::new(id, configs, optional, counting));
         }
         for read in consumption.reads(configs) {
             if !counting.counts(&read.config, read.via.refresh()) || counting.excludes_key(&read.config, &read.key) {
@@ -77,7 +79,7 @@ impl Consumed {
         let live = kinds.into_iter().flat_map(|kind| configs.within(kind, namespace)).map(|config| config.id.clone());
         for id in literal.chain(live).filter(|id| counting.names(id)).collect::<BTreeSet<_>>() {
             let config = configs.get(&id);
-            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(&id, config, true, counting));
+            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(&id, configs, true, counting));
             let values = config.into_iter().flat_map(|config| &config.values);
             let values = values.filter(|(key, _)| !counting.excludes_key(&id, key));
             entry.keys.extend(values.map(|(key, value)| (key.clone(), Some(value.fingerprint))));
@@ -114,8 +116,13 @@ impl Attention {
 }
 
 impl ConsumedConfig {
-    fn new(id: &ConfigId, config: Option<&Config>, optional: bool, counting: &Counting) -> Self {
-        let presence = config.map_or(Presence::Absent, |config| Presence::Present(config.resource_version));
+    fn new(id: &ConfigId, configs: &Configs, optional: bool, counting: &Counting) -> Self {
+        let config = configs.get(id);
+        let presence = match config {
+            Some(config) => Presence::Present(config.resource_version),
+            None if configs.is_unknown(id) => Presence::Unknown,
+            None => Presence::Absent,
+        };
         let attention = config.map_or(Attention::Counts, |config| Attention::to(id, config, counting));
         Self { presence, optional, attention, keys: BTreeMap::new() }
     }
@@ -123,15 +130,15 @@ impl ConsumedConfig {
     /// The version of its last write. A pod that is younger has read it as it is now.
     pub fn version(&self) -> Option<ResourceVersion> {
         match self.presence {
-            Presence::Absent => None,
+            Presence::Absent | Presence::Unknown => None,
             Presence::Present(version) => version,
         }
     }
 
-    /// The digest of its consumed keys; `None` while it does not exist.
+    /// The digest of its consumed keys; `None` while it does not exist, or is unknown.
     pub fn digest(&self, id: &ConfigId, key: &HashKey) -> Option<Digest> {
         match self.presence {
-            Presence::Absent => None,
+            Presence::Absent | Presence::Unknown => None,
             Presence::Present(_) => Some(key.digest_config(id, self.keys.iter())),
         }
     }

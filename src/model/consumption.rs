@@ -216,8 +216,7 @@ impl Consumption {
 
     /// The references that keep a pod from starting.
     pub fn missing(&self, configs: &Configs) -> BTreeSet<Missing> {
-        let known = self.references().filter(|reference| configs.looks_at(reference.config.kind));
-        let required = known.filter(|reference| !reference.optional);
+        let required = self.references().filter(|reference| !reference.optional);
         required.flat_map(|reference| reference.missing(configs)).collect()
     }
 
@@ -244,6 +243,9 @@ struct Reference<'a> {
 impl Reference<'_> {
     fn missing(&self, configs: &Configs) -> Vec<Missing> {
         let Some(values) = configs.values(self.config) else {
+            if configs.is_unknown(self.config) {
+                return Vec::new();
+            }
             return vec![Missing { config: self.config.clone(), key: None }];
         };
         let absent = self.keys.iter().filter(|key| match values.get(**key) {

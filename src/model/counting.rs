@@ -59,16 +59,6 @@ impl Counting {
         }
     }
 
-    /// The same without configs of this kind.
-    pub fn without(mut self, kind: ConfigKind) -> Self {
-        match kind {
-            ConfigKind::ConfigMap => self.config_maps = AutoReload::Off,
-            ConfigKind::Secret => self.secrets = AutoReload::Off,
-        }
-        self.reload_on.retain(|pattern| pattern.kind != kind);
-        self
-    }
-
     /// Whether a config counts even if no container names it.
     pub fn names(&self, config: &ConfigId) -> bool {
         self.reload_on.iter().any(|pattern| pattern.matches(config)) && !self.excludes(config)

@@ -5,6 +5,7 @@ use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGauge
 
 use crate::model::decide::Hold;
 use crate::model::names::{ConfigId, WorkloadId};
+use crate::model::scope::Scope;
 use crate::model::watched::Watched;
 
 /// The registered metrics.
@@ -121,9 +122,9 @@ impl Metrics {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Leadership began, and these kinds are watched: every series that can be is there, at zero.
-    pub fn begin(&self, watched: &[Watched]) {
-        for kind in watched {
+    /// Leadership began: every series that can be is there, at zero.
+    pub fn begin(&self, scope: &Scope) {
+        for kind in scope.watched() {
             self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
             self.watch_errors.with_label_values(&[kind.as_str()]);
         }
