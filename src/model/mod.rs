@@ -25,6 +25,7 @@ pub mod participation;
 pub mod pod;
 pub mod policy;
 pub mod record;
+pub mod reloader;
 pub mod report;
 pub mod report_delay;
 pub mod revision;

@@ -31,6 +31,13 @@ pub enum Stakater {
     Labelled(LabelSelector),
 }
 
+impl Stakater {
+    /// Whether they count anywhere.
+    pub fn is_anywhere(&self) -> bool {
+        *self != Self::Nowhere
+    }
+}
+
 impl Participation {
     /// What counts for a workload, with this default.
     pub fn counting(&self, workload: &Workload, default: AutoReload, before: Option<&Counting>) -> Counting {

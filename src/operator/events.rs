@@ -34,6 +34,8 @@ pub enum Reason {
     OptInGone,
     /// A stamp would be put on, were this not a dry run.
     WouldReload,
+    /// A Reloader runs, and acts on the same annotations.
+    ReloaderRuns,
 }
 
 impl Reason {
@@ -48,6 +50,7 @@ impl Reason {
             Self::InvalidAnnotation => "InvalidAnnotation",
             Self::OptInGone => "OptInGone",
             Self::WouldReload => "WouldReload",
+            Self::ReloaderRuns => "ReloaderRuns",
         }
     }
 
@@ -59,6 +62,7 @@ impl Reason {
             | Self::StampRemoved
             | Self::HashKeyLost
             | Self::OptInGone
+            | Self::ReloaderRuns
             | Self::InvalidAnnotation => "Warning",
         }
     }
@@ -66,7 +70,7 @@ impl Reason {
     /// What restamp was at, as the API wants it.
     fn action(self) -> &'static str {
         match self {
-            Self::ConfigChanged => "Watching",
+            Self::ConfigChanged | Self::ReloaderRuns => "Watching",
             Self::Reloaded | Self::WouldReload | Self::ReloadFailed | Self::ReloadHeld | Self::StampRemoved => {
                 "Reloading"
             }

@@ -15,6 +15,7 @@ use crate::operator::hash_key::{self, HashKeyError};
 use crate::operator::http::Stage;
 use crate::operator::metrics::Metrics;
 use crate::operator::publish::publish;
+use crate::operator::reloader::look_out;
 use crate::operator::retry::Retries;
 use crate::operator::watch::Watches;
 
@@ -45,7 +46,8 @@ pub async fn lead(
         namespace_selector: scope.namespace_labels().map(ToString::to_string),
         mode: settings.mode,
     };
-    let engine = Engine::new(client.clone(), keyring, settings, namespace, metrics, unsynced, watches);
+    let stakater_counts = settings.participation.stakater.is_anywhere();
+    let engine = Engine::new(client.clone(), keyring, settings, namespace, metrics.clone(), unsynced, watches);
     let tell = async {
         while unsynced_kinds.changed().await.is_ok() {
             stage.send_replace(Stage::Leading(unsynced_kinds.borrow_and_update().clone()));
@@ -57,6 +59,7 @@ pub async fn lead(
             publish(&client, namespace, &published).await;
             std::future::pending().await
         } => never,
+        () = look_out(&client, namespace, &metrics), if stakater_counts => Ok(()),
     }
 }
 

@@ -1,10 +1,13 @@
 //! The metrics. Gauges about objects come from the leader alone: a standby has none.
 
+use std::collections::BTreeSet;
+
 use prometheus::core::Collector;
 use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
 use crate::model::decide::Hold;
 use crate::model::names::{ConfigId, WorkloadId};
+use crate::model::reloader::Sign;
 use crate::model::scope::Scope;
 use crate::model::watched::Watched;
 
@@ -19,6 +22,7 @@ pub struct Metrics {
     watch_errors: IntCounterVec,
     held: IntGaugeVec,
     invalid_annotations: IntCounterVec,
+    reloader_detected: IntGaugeVec,
 }
 
 /// How a reload ended.
@@ -95,6 +99,16 @@ impl Metrics {
                     &["annotation"],
                 )?,
             )?,
+            reloader_detected: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "restamp_reloader_detected",
+                        "Whether a Reloader runs beside restamp; looked for while its annotations count here.",
+                    ),
+                    &[],
+                )?,
+            )?,
             registry,
         };
         Ok(metrics)
@@ -102,7 +116,7 @@ impl Metrics {
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 7] = [
+        let collectors: [&dyn Collector; 8] = [
             &self.stale_keys,
             &self.reloads,
             &self.latency,
@@ -110,6 +124,7 @@ impl Metrics {
             &self.watch_errors,
             &self.held,
             &self.invalid_annotations,
+            &self.reloader_detected,
         ];
         let all = collectors.into_iter().flat_map(|collector| collector.desc());
         all.map(|desc| (desc.fq_name.clone(), desc.variable_labels.clone(), desc.help.clone())).collect()
@@ -138,6 +153,7 @@ impl Metrics {
         self.stale_keys.reset();
         self.held.reset();
         self.watch_synced.reset();
+        self.reloader_detected.reset();
     }
 
     /// A config has this many stale keys.
@@ -175,6 +191,11 @@ impl Metrics {
     /// A workload is held, or no longer.
     pub fn held(&self, reason: &str, change: i64) {
         self.held.with_label_values(&[reason]).add(change);
+    }
+
+    /// There are these signs of a running Reloader.
+    pub fn reloader_detected(&self, signs: &BTreeSet<Sign>) {
+        self.reloader_detected.with_label_values::<&str>(&[]).set(i64::from(!signs.is_empty()));
     }
 
     /// An annotation does not parse.

@@ -9,6 +9,7 @@ pub mod http;
 pub mod lead;
 pub mod metrics;
 pub mod publish;
+pub mod reloader;
 mod reloading;
 mod reporting;
 pub mod reports;
