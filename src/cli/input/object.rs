@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::header::{Header, ItemType, Shape};
 use crate::cli::inventory::Inventory;
 use crate::model::config::{ConfigMapObject, SecretObject};
+use crate::model::custom::object::CustomObject;
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
 use crate::model::names::{ConfigKind, WorkloadKind};
 use crate::model::pod::PodObject;
@@ -52,13 +53,14 @@ impl<'i> Objects<'i> {
             WorkloadKind::Job => self.add(object, Workload::of_job),
             WorkloadKind::CronJob => self.add(object, Workload::of_cron_job),
             WorkloadKind::Pod => self.add(object, PodObject::as_workload),
+            WorkloadKind::Custom(kind) => self.add(object, |object: &CustomObject| object.read(kind)),
         }
     }
 
     fn add<'de, W: Deserialize<'de>, D: Deserializer<'de>>(
         &mut self,
         object: D,
-        read: fn(&W) -> Option<Workload>,
+        read: impl Fn(&W) -> Option<Workload>,
     ) -> Result<(), D::Error> {
         self.inventory.add_workload(read(&W::deserialize(object)?));
         Ok(())
