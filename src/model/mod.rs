@@ -14,6 +14,7 @@ pub mod declared;
 pub mod delivered;
 pub mod digest;
 pub mod drift;
+pub mod explain;
 pub mod fingerprint;
 pub mod index;
 pub mod last_applied;
