@@ -23,6 +23,16 @@ pub enum AutoReload {
 }
 
 impl AutoReload {
+    /// The annotation's value, or what stands for Reloader's.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "false",
+            Self::Everything => "true",
+            Self::AtStart => "at-start",
+            Self::Matching => "search",
+        }
+    }
+
     /// Whether a key that is consumed like this counts.
     pub fn counts(self, refresh: Refresh) -> bool {
         match self {

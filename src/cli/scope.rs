@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::custom::{self, KindName};
 use crate::model::names::{ConfigKind, Name};
 use crate::model::scope::{Namespaces, Scope};
 use crate::model::selector::LabelSelector;
@@ -25,6 +26,9 @@ pub struct ScopeArgs {
     /// Don't look at this kind of config: ConfigMap or Secret
     #[arg(long, value_name = "KIND")]
     ignore_config_kind: Option<ConfigKind>,
+    /// Roll this kind too, which has a pod template at spec.template; may be given more than once
+    #[arg(long, value_name = "GROUP/VERSION/KIND")]
+    workload_kind: Vec<KindName>,
 }
 
 impl From<ScopeArgs> for Scope {
@@ -36,7 +40,8 @@ impl From<ScopeArgs> for Scope {
             None => Namespaces::AllBut(excluded),
         };
         let ignored = args.ignore_config_kind.into_iter().collect();
-        Self { namespaces, configs: args.config_selector, ignored }
+        let kinds = custom::kinds(&args.workload_kind);
+        Self { namespaces, configs: args.config_selector, ignored, kinds }
     }
 }
 
@@ -94,6 +99,7 @@ mod tests {
     #[case("--config-selector (")]
     #[case("--ignore-config-kind Pod")]
     #[case("--ignore-config-kind Secret --ignore-config-kind ConfigMap")]
+    #[case("--workload-kind Rollout")]
     fn what_makes_no_sense_is_refused(#[case] args: &str) {
         assert_eq!(scope(args), None);
     }

@@ -144,7 +144,8 @@ impl ConsumedConfig {
     }
 }
 
-fn can_be_binary(via: Via) -> bool {
+/// Whether a container can read `binaryData` like this.
+pub(super) fn can_be_binary(via: Via) -> bool {
     matches!(via, Via::Volume | Via::SubPath)
 }
 

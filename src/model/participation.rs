@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::api::auto_reload::AutoReload;
+use crate::api::opt_in::OptIn;
 use crate::model::counting::Counting;
 use crate::model::names::WorkloadKind;
 use crate::model::selector::LabelSelector;
-use crate::model::workload::Workload;
 
 /// What the flags say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,11 +39,17 @@ impl Stakater {
 }
 
 impl Participation {
-    /// What counts for a workload, with this default.
-    pub fn counting(&self, workload: &Workload, default: AutoReload, before: Option<&Counting>) -> Counting {
-        if self.ignored.contains(&workload.id.kind) {
+    /// What counts for a workload of this kind of which this is said, with this default.
+    pub fn counting(
+        &self,
+        kind: WorkloadKind,
+        opt_in: &OptIn,
+        default: AutoReload,
+        before: Option<&Counting>,
+    ) -> Counting {
+        if self.ignored.contains(&kind) {
             return Counting::default();
         }
-        workload.opt_in.counting(default, before)
+        opt_in.counting(default, before)
     }
 }

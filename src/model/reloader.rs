@@ -166,7 +166,7 @@ mod tests {
     fn one_that_shows_all_signs_is_seen_once() {
         let deployment = deployment("r", IMAGE, 1);
         let lease = lease("pod", json!("2026-11-30T11:59:50.000000Z"));
-        let signs = signs(&[deployment.clone()], &[deployment], &[lease], noon());
+        let signs = signs(std::slice::from_ref(&deployment), std::slice::from_ref(&deployment), &[lease], noon());
         assert_eq!(signs.into_iter().collect::<Vec<_>>(), seen("r"));
     }
 

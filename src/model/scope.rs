@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::custom::{CustomKind, group_of};
 use crate::model::names::{ConfigKind, Name, WorkloadKind};
 use crate::model::selector::LabelSelector;
 use crate::model::watched::Watched;
@@ -15,6 +16,8 @@ pub struct Scope {
     pub configs: Option<LabelSelector>,
     /// Kinds of config that are not looked at at all.
     pub ignored: BTreeSet<ConfigKind>,
+    /// Which kinds of workload beside those that are built in.
+    pub kinds: &'static [CustomKind],
 }
 
 /// The watched namespaces.
@@ -63,9 +66,18 @@ impl Scope {
     pub fn watched(&self) -> impl Iterator<Item = Watched> + use<> {
         let ignored = self.ignored.clone();
         let configs = ConfigKind::ALL.into_iter().filter(move |kind| !ignored.contains(kind)).map(Watched::Config);
-        let workloads = WorkloadKind::ALL.into_iter().map(Watched::Workload);
+        let custom = self.kinds.iter().map(WorkloadKind::Custom);
+        let workloads = WorkloadKind::ALL.into_iter().chain(custom).map(Watched::Workload);
         let namespaces = self.watches_namespaces().then_some(Watched::Namespace);
         configs.chain(workloads).chain([Watched::Report]).chain(namespaces)
+    }
+
+    /// The watched kind of workload that has this type, in whatever version.
+    pub fn workload_kind(&self, api_version: &str, kind: &str) -> Option<WorkloadKind> {
+        let is =
+            |known: &WorkloadKind| known.as_str() == kind && group_of(known.api_version()) == group_of(api_version);
+        let custom = self.kinds.iter().map(WorkloadKind::Custom);
+        WorkloadKind::ALL.into_iter().chain(custom).find(is)
     }
 
     /// The lists by which a kind is watched.

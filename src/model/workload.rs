@@ -12,6 +12,7 @@ use crate::api::opt_in::{Annotations, OptIn};
 use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Consumption;
+use crate::model::custom::rollout::Lever;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 
 /// What restamp keeps of an object that owns a pod template.
@@ -45,6 +46,10 @@ pub struct Workload {
     pub progress: Progress,
     /// The revision that its controller works towards.
     pub revision: Revision,
+    /// How its controller is made to replace pods.
+    pub lever: Lever,
+    /// The workload that has its pod template, where it has none itself: that one rolls it.
+    pub template_in: Option<WorkloadId>,
 }
 
 /// Whether a controller owns an object, and whether that one counts in its place.
@@ -77,7 +82,11 @@ fn counts_for(owner: &OwnerReference, kind: WorkloadKind) -> bool {
         WorkloadKind::ReplicaSet => is(WorkloadKind::Deployment),
         WorkloadKind::Job => is(WorkloadKind::CronJob),
         WorkloadKind::Pod => true,
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CronJob => false,
+        WorkloadKind::Deployment
+        | WorkloadKind::StatefulSet
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::CronJob
+        | WorkloadKind::Custom(_) => false,
     }
 }
 
@@ -110,6 +119,8 @@ pub enum Progress {
         /// How many there are.
         pods: i32,
     },
+    /// It does not say.
+    Unknown,
 }
 
 /// How the pods of the present revision are told from others.
@@ -168,7 +179,14 @@ impl Workload {
             strategy: Strategy::Rolling,
             progress: Progress::Unobserved,
             revision: Revision::Unknown,
+            lever: Lever::Template,
+            template_in: None,
         })
+    }
+
+    /// Reads an object of any kind, of which nothing is known but its pod template.
+    pub fn of_template(kind: WorkloadKind, metadata: &ObjectMeta, template: Option<&PodTemplateSpec>) -> Option<Self> {
+        Self::new(kind, metadata, template.into())
     }
 
     /// Reads a Deployment.
@@ -250,7 +268,7 @@ impl Workload {
     }
 }
 
-/// A ReplicaSet that a Deployment owns: the link between the Deployment and its pods. Of one that counts by itself,
+/// A ReplicaSet that a Deployment owns, or a custom workload: the link between the Deployment and its pods. Of one that counts by itself,
 /// see [`Workload::of_replica_set`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedReplicaSet {
@@ -258,7 +276,7 @@ pub struct OwnedReplicaSet {
     pub uid: Uid,
     /// Its namespace.
     pub namespace: Name,
-    /// The Deployment's uid.
+    /// The owner's uid.
     pub deployment: Uid,
     /// The Deployment's revision that it stands for.
     pub revision: Option<String>,
@@ -297,14 +315,14 @@ impl<'a> From<Option<&'a PodTemplateSpec>> for Template<'a> {
 }
 
 /// What a workload's status counts.
-struct Counts {
-    observed: bool,
-    desired: i32,
-    pods: i32,
-    updated: i32,
+pub(super) struct Counts {
+    pub(super) observed: bool,
+    pub(super) desired: i32,
+    pub(super) pods: i32,
+    pub(super) updated: i32,
 }
 
-fn progress(counts: &Counts) -> Progress {
+pub(super) fn progress(counts: &Counts) -> Progress {
     if !counts.observed {
         Progress::Unobserved
     } else if counts.updated < counts.desired || counts.pods > counts.updated {

@@ -108,7 +108,11 @@ impl Index {
             Default::Is(default) => default,
             Default::Unreadable | Default::Unknown => before.map_or(AutoReload::Off, |before| before.config_maps),
         };
-        self.participation.counting(workload, default, before)
+        self.counting_with(workload, default, before)
+    }
+
+    fn counting_with(&self, workload: &Workload, default: AutoReload, before: Option<&Counting>) -> Counting {
+        self.participation.counting(workload.id.kind, self.opt_in_of(workload), default, before)
     }
 
     /// Whether anything counts for this workload, or would if it were known what its namespace wants.
@@ -117,12 +121,12 @@ impl Index {
             Default::Is(default) => default,
             Default::Unreadable | Default::Unknown => AutoReload::Everything,
         };
-        self.is_unheard(workload) || !self.participation.counting(workload, most, None).is_off()
+        self.is_unheard(workload) || !self.counting_with(workload, most, None).is_off()
     }
 
     /// Whether it depends on the namespace what counts, and that one was not seen yet.
     pub(super) fn lacks_namespace(&self, workload: &Workload) -> bool {
-        let with = |default| self.participation.counting(workload, default, None);
+        let with = |default| self.counting_with(workload, default, None);
         let depends =
             || self.default_for(workload) == Default::Unknown && with(AutoReload::Off) != with(AutoReload::Everything);
         self.is_unheard(workload) || depends()
