@@ -19,4 +19,5 @@ mod reload;
 mod scenario;
 mod scope;
 mod secrecy;
+mod stakater;
 mod support;
