@@ -20,6 +20,8 @@ pub struct ConsumedConfig {
     pub presence: Presence,
     /// Whether some container starts without it.
     pub optional: bool,
+    /// Whether whatever keys it has are consumed.
+    pub all: bool,
     /// The consumed keys; `None` for one that is named and not there.
     pub keys: BTreeMap<KeyName, Option<Fingerprint>>,
 }
@@ -40,8 +42,9 @@ impl Consumed {
         for id in consumption.configs_that_count(auto_reload) {
             let config = configs.get(id);
             let presence = config.map_or(Presence::Absent, |config| Presence::Present(config.resource_version));
+            let all = consumption.reads_all(id, auto_reload);
             let optional = !consumption.starts_without(id).is_empty();
-            consumed.insert(id.clone(), ConsumedConfig { presence, optional, keys: BTreeMap::new() });
+            consumed.insert(id.clone(), ConsumedConfig { presence, optional, all, keys: BTreeMap::new() });
         }
         for read in consumption.reads(configs) {
             if !auto_reload.counts(read.via.refresh()) {
@@ -99,8 +102,9 @@ fn can_be_binary(via: Via) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::builders::{config_map, pod};
+    use crate::model::builders::{WorkloadBuilder, config_map, deployment, hash_key, pod};
     use crate::model::names::ConfigKind;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn consumed(auto_reload: AutoReload, configs: &Configs) -> Consumed {
@@ -123,11 +127,49 @@ mod tests {
         let c = ConsumedConfig {
             presence: Presence::Present(Some(ResourceVersion(1))),
             optional: false,
+            all: false,
             keys: keys.into(),
         };
-        let files = ConsumedConfig { presence: Presence::Absent, optional: true, keys: BTreeMap::new() };
+        let files = ConsumedConfig { presence: Presence::Absent, optional: true, all: true, keys: BTreeMap::new() };
         let expected = Consumed([(id("c"), c), (id("files"), files)].into());
         assert_eq!(consumed(AutoReload::Everything, &configs), expected);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Two configs of four keys; a container reads some of them in some way; one byte of the cluster changes.
+        #[test]
+        fn the_digest_depends_on_exactly_the_consumed_keys(
+            single in prop::collection::btree_set((0..2usize, 0..4usize), 0..4),
+            all in prop::option::of(0..2usize), mounted in prop::option::of(0..2usize), at_start: bool,
+            changed in (0..2usize, 0..4usize), gone: bool,
+        ) {
+            let mut workload = deployment("w");
+            let name = |config: usize| format!("ConfigMap/c{config}");
+            workload = all.into_iter().fold(workload, |it, config| it.env_from(&name(config)));
+            workload = mounted.into_iter().fold(workload, |it, config| it.volume(&name(config)));
+            // Of its own container, so that it shadows nothing.
+            let one = |it: WorkloadBuilder, (config, key): &(usize, usize)| {
+                it.container(&format!("of{config}{key}")).env(&name(*config), &format!("K{config}{key}"))
+            };
+            let consumption = single.iter().fold(workload, one).build().consumption;
+            let configs = |change: bool| -> Configs {
+                let of = |config: usize| (0..4).fold(config_map(&format!("c{config}")), |it, key| {
+                    match (change && changed == (config, key), gone) {
+                        (false, _) => it.value(&format!("K{config}{key}"), "1"),
+                        (true, false) => it.value(&format!("K{config}{key}"), "2"),
+                        (true, true) => it,
+                    }
+                });
+                (0..2).map(|config| of(config).build()).collect()
+            };
+            let mode = if at_start { AutoReload::AtStart } else { AutoReload::Everything };
+            let digest = |change| Consumed::of(&consumption, mode, &configs(change)).digest(&"u".into(), &hash_key("k1"));
+            let is_mounted = mounted == Some(changed.0) && !at_start;
+            let is_consumed = single.contains(&changed) || all == Some(changed.0) || is_mounted;
+            prop_assert_eq!(digest(false) != digest(true), is_consumed);
+        }
     }
 
     #[test]

@@ -188,6 +188,12 @@ impl Consumption {
         self.containers.iter().any(|container| container.name == *name)
     }
 
+    /// Whether some container reads whatever keys this config has, in a way that counts.
+    pub fn reads_all(&self, config: &ConfigId, auto_reload: AutoReload) -> bool {
+        let counting = self.references().filter(|reference| auto_reload.counts(reference.refresh));
+        counting.filter(|reference| reference.config == config).any(|reference| reference.all)
+    }
+
     /// The containers that name this config and start without it: they have marked each reference to it optional.
     pub fn starts_without(&self, config: &ConfigId) -> BTreeSet<&Name> {
         let named = |optional| {
@@ -230,6 +236,8 @@ struct Reference<'a> {
     container: &'a Name,
     config: &'a ConfigId,
     refresh: Refresh,
+    /// Whether it is about whatever keys there are.
+    all: bool,
     keys: Vec<&'a KeyName>,
     optional: bool,
     /// A variable can't come from `binaryData`.
@@ -256,7 +264,8 @@ impl Variable {
             Self::Key { config, key, optional, .. } => (config, vec![key], *optional),
             Self::Other { .. } => return None,
         };
-        Some(Reference { container, config, refresh: Refresh::AtStart, keys, optional, text_only: true })
+        let all = keys.is_empty();
+        Some(Reference { container, config, refresh: Refresh::AtStart, all, keys, optional, text_only: true })
     }
 }
 
@@ -350,6 +359,7 @@ impl Mount {
             container,
             config: &source.config,
             refresh,
+            all: source.items.is_none() && !matches!(self.part, Part::Path(_)),
             keys: source.items.iter().flatten().map(|(key, _)| key).collect(),
             optional: source.optional,
             text_only: false,

@@ -144,7 +144,8 @@ fn a_config_that_was_deleted_appears_again(
 #[rstest]
 #[case::one_more_config(deployment("w"), w(), &[""])]
 #[case::one_less(w(), deployment("w"), &[])]
-#[case::one_more_key(deployment("w").env("ConfigMap/c", "A"), w(), &["B"])]
+#[case::one_more_key(deployment("w").env("ConfigMap/c", "A"), deployment("w").env("ConfigMap/c", "A").env("ConfigMap/c", "B"), &["B"])]
+#[case::whatever_keys_there_are(deployment("w").env("ConfigMap/c", "A"), w(), &[""])]
 #[case::one_key_less(w(), deployment("w").env("ConfigMap/c", "A"), &[])]
 #[case::in_another_way(w(), deployment("w").volume("ConfigMap/c"), &[])]
 fn an_edit_of_the_template_opens_what_it_brings(
@@ -159,6 +160,16 @@ fn an_edit_of_the_template_opens_what_it_brings(
         _ => news(keys),
     };
     assert_eq!(then(&with(before, config()), &with(after, config())), expected);
+}
+
+#[test]
+fn an_undone_edit_opens_for_keys_that_went_in_between() {
+    // All keys, one key, the other one removed, all keys again: pods of the first template may still run.
+    let mut record = with(w(), c("1").value("B", "1")).adopt();
+    let one = || deployment("w").env("ConfigMap/c", "A");
+    with(one(), c("1").value("B", "1")).observe(&mut record);
+    assert_eq!(with(one(), c("1")).observe(&mut record), []);
+    assert_eq!(with(w(), c("1")).observe(&mut record), news(&[]));
 }
 
 #[test]
