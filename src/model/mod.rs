@@ -22,6 +22,8 @@ pub mod pod;
 pub mod record;
 pub mod report;
 pub mod revision;
+#[cfg(test)]
+mod simulation;
 pub mod stamp;
 pub mod watched;
 pub mod workload;
