@@ -322,6 +322,21 @@ fn a_stamp_whose_answer_was_lost_answers_nothing_that_changed_after_it_was_sent(
     assert_eq!(seen(record, live().after_a_restart()), Some(Answer::None));
 }
 
+#[test]
+fn a_stamp_that_another_process_puts_on_while_we_look_answers_nothing() {
+    // A leader that slept past its lease sent it, for 2; meanwhile 3 was seen, and 2 again.
+    let mut record = with(w(), c("1")).adopt();
+    with(w(), c("3").at_version(9)).observe(&mut record);
+    let (_, stamped) = stamped();
+    let seen = with(stamped, c("2").at_version(10));
+    seen.observe(&mut record);
+    assert_eq!(change(&record).map(|change| change.answer), Some(Answer::None));
+    record.close();
+    record.stamp = None;
+    assert_eq!(seen.observe(&mut record), []);
+    assert_eq!(change(&record), None, "nor does it open what is closed");
+}
+
 #[rstest]
 #[case::anything("yes".to_owned())]
 #[case::of_a_generation_to_come("hmac-sha256:k1:abc:7".to_owned())]
