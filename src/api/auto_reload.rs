@@ -21,6 +21,15 @@ pub enum AutoReload {
 }
 
 impl AutoReload {
+    /// The annotation's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "false",
+            Self::Everything => "true",
+            Self::AtStart => "at-start",
+        }
+    }
+
     /// Whether a key that is consumed like this counts.
     pub fn counts(self, refresh: Refresh) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! The annotation `restamp.dev/ignore` of a config.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use crate::api::annotations::IGNORE;
@@ -30,6 +31,16 @@ impl Ignore {
     /// Whether the config's drift is not reported.
     pub fn covers_drift(self) -> bool {
         matches!(self, Self::Drift | Self::All)
+    }
+}
+
+impl fmt::Display for Ignore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Reload => "reload",
+            Self::Drift => "drift",
+            Self::All => "all",
+        })
     }
 }
 

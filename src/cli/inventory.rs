@@ -1,17 +1,20 @@
-//! The objects that a scan looks at, wherever they come from.
+//! The objects that a scan or an explanation looks at, wherever they come from.
 
 use std::collections::BTreeMap;
 
+use crate::api::drift_report::DriftReport;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::names::WorkloadId;
 use crate::model::workload::Workload;
 
-/// What a scan has to go by.
+/// What there is to go by.
 #[derive(Debug, Default)]
 pub struct Inventory {
     configs: Configs,
     workloads: BTreeMap<WorkloadId, Workload>,
+    /// Our own reports, where files hold them.
+    pub reports: Vec<DriftReport>,
     /// How many objects are of a kind that says nothing here.
     pub passed_over: usize,
 }
@@ -22,23 +25,29 @@ impl Inventory {
         self.configs.insert(config);
     }
 
-    /// Takes in a workload, unless another one counts in its place.
-    pub fn add_workload(&mut self, workload: Option<Workload>) {
-        if let Some(workload) = workload.filter(Workload::is_its_own) {
-            self.workloads.insert(workload.id.clone(), workload);
-        }
+    /// Takes in a workload.
+    pub fn add_workload(&mut self, workload: Workload) {
+        self.workloads.insert(workload.id.clone(), workload);
     }
 
-    /// The configs, by kind, namespace and name.
-    pub fn configs(&self) -> Vec<&Config> {
-        let mut configs: Vec<_> = self.configs.iter().collect();
-        configs.sort_by_key(|config| &config.id);
-        configs
+    /// The workloads by their id, also those in whose place another one counts.
+    pub fn workloads(&self) -> &BTreeMap<WorkloadId, Workload> {
+        &self.workloads
     }
 
-    /// Who reads them.
+    /// The configs.
+    pub fn configs(&self) -> &Configs {
+        &self.configs
+    }
+
+    /// The configs alone.
+    pub fn into_configs(self) -> Configs {
+        self.configs
+    }
+
+    /// Who reads them: every workload that counts by itself.
     pub fn consumers(&self) -> Consumers {
-        let workloads = self.workloads.iter();
+        let workloads = self.workloads.iter().filter(|(_, workload)| workload.is_its_own());
         let reads = workloads.map(|(id, workload)| WorkloadReads { id, consumption: &workload.consumption });
         Consumers::of(reads, &self.configs)
     }
@@ -51,10 +60,10 @@ mod tests {
     use rstest::rstest;
     use serde_json::{Value, json};
 
-    fn reader(owner: Value) -> Option<Workload> {
+    fn reader(owner: Value) -> Workload {
         let object = json!({"metadata": {"name": "w", "ownerReferences": owner}, "spec": {"selector": {},
             "template": {"spec": {"containers": [{"name": "app", "envFrom": [{"secretRef": {"name": "s"}}]}]}}}});
-        Workload::of_replica_set(&serde_json::from_value(object).unwrap())
+        Workload::of_replica_set(&serde_json::from_value(object).unwrap()).unwrap()
     }
 
     #[rstest]

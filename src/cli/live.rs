@@ -1,6 +1,6 @@
-//! Objects from the cluster, page by page.
+//! Objects from the cluster: one by one, and page by page.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
@@ -11,15 +11,16 @@ use serde::de::DeserializeOwned;
 use crate::cli::inventory::Inventory;
 use crate::connect::{ConnectError, Connection, Target, innermost};
 use crate::model::config::{ConfigMapObject, SecretObject};
-use crate::model::names::{ConfigKind, WorkloadKind};
+use crate::model::explain::{Sought, Unknown};
+use crate::model::names::{ConfigKind, Name, WorkloadKind};
 use crate::model::pod::PodObject;
 use crate::model::workload::Workload;
 
-/// How long one page may take.
-const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long one answer may take.
+const TIMEOUT: Duration = Duration::from_secs(60);
 const PAGE_SIZE: u32 = 500;
 
-/// Why a cluster can't be scanned.
+/// Why a cluster does not tell what it is asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// There is no connection.
@@ -34,13 +35,13 @@ pub enum LiveError {
         reason: String,
     },
     /// It takes too long.
-    #[error("the API server at {url} took more than {} s to list {kind} objects; try one namespace with --namespace",
-        PAGE_TIMEOUT.as_secs())]
+    #[error("the API server at {url} took more than {} s for the {asked}; try one namespace with --namespace",
+        TIMEOUT.as_secs())]
     Slow {
         /// The server.
         url: String,
-        /// What was listed.
-        kind: &'static str,
+        /// What was asked for.
+        asked: Asked,
     },
     /// The API server doesn't know who asks.
     #[error("the API server at {url} does not accept these credentials; log in again, or choose others with --context")]
@@ -49,18 +50,18 @@ pub enum LiveError {
         url: String,
     },
     /// It refuses for another reason.
-    #[error("cannot list {kind} objects: the API server says {reason}")]
+    #[error("cannot read the {asked}: the API server says {reason}")]
     Refused {
-        /// What was listed.
-        kind: &'static str,
+        /// What was asked for.
+        asked: Asked,
         /// Its reason.
         reason: String,
     },
     /// What it answers can't be read. The cause may quote values.
-    #[error("cannot read the API server's list of {kind} objects; is {url} a Kubernetes API server?")]
+    #[error("cannot read the API server's {asked}; is {url} a Kubernetes API server?")]
     Unreadable {
-        /// What was listed.
-        kind: &'static str,
+        /// What was asked for.
+        asked: Asked,
         /// The server.
         url: String,
     },
@@ -74,6 +75,24 @@ pub enum LiveError {
     Runtime(#[source] std::io::Error),
 }
 
+/// What the API server was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// All objects of a kind.
+    List(&'static str),
+    /// One object: its kind, namespace and name.
+    Object(&'static str, Name, Name),
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List(kind) => write!(f, "list of {kind} objects"),
+            Self::Object(kind, namespace, name) => write!(f, "{kind} {namespace}/{name}"),
+        }
+    }
+}
+
 /// What was found, and the kinds that may not be listed.
 #[derive(Debug, Default)]
 pub struct Live {
@@ -85,9 +104,8 @@ pub struct Live {
 
 /// Lists all that a scan looks at: in one namespace, or in all of them.
 pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LiveError::Runtime)?;
-    runtime.block_on(async {
-        let mut lister = Lister { connection: target.connect().await?, namespace, live: Live::default() };
+    block_on(async {
+        let mut lister = Lister::new(target.connect().await?, namespace.map(Name::from));
         lister.configs().await?;
         if lister.live.forbidden.len() == ConfigKind::ALL.len() {
             return Err(LiveError::NothingAllowed);
@@ -97,14 +115,55 @@ pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError>
     })
 }
 
-struct Lister<'a> {
+/// Waits for what the API server has to say.
+pub fn block_on<T, E: From<LiveError>>(asking: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LiveError::Runtime)?;
+    runtime.block_on(asking)
+}
+
+/// Reads objects.
+pub struct Lister {
     connection: Connection,
-    namespace: Option<&'a str>,
+    namespace: Option<Name>,
     live: Live,
 }
 
-impl Lister<'_> {
-    async fn configs(&mut self) -> Result<(), LiveError> {
+impl Lister {
+    /// Reads in this namespace, or in all of them.
+    pub fn new(connection: Connection, namespace: Option<Name>) -> Self {
+        Self { connection, namespace, live: Live::default() }
+    }
+
+    /// All that was listed.
+    pub fn into_live(self) -> Live {
+        self.live
+    }
+
+    /// Whether objects of this kind were not to be listed.
+    pub fn is_forbidden(&self, kind: ConfigKind) -> bool {
+        self.live.forbidden.contains(&kind.as_str())
+    }
+
+    /// Reads one object.
+    pub async fn get<K>(&self, kind: &'static str, namespace: &Name, name: &Name) -> Result<Sought<K>, LiveError>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let asked = || Asked::Object(kind, namespace.clone(), name.clone());
+        let api: Api<K> = Api::namespaced(self.connection.client.clone(), namespace.as_str());
+        match tokio::time::timeout(TIMEOUT, api.get(name.as_str())).await {
+            Ok(Ok(object)) => Ok(Sought::Found(object)),
+            Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => Ok(Sought::Unknown(Unknown::Forbidden)),
+            Ok(Err(kube::Error::Api(status))) if status.reason == "NotFound" => Ok(Sought::Absent),
+            // Of a kind that is not there, the API server says so in plain text.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(Sought::NoSuchKind),
+            Ok(Err(error)) => Err(self.failure(asked(), error)),
+            Err(_) => Err(self.slow(asked())),
+        }
+    }
+
+    /// Lists the configs.
+    pub async fn configs(&mut self) -> Result<(), LiveError> {
         let all = ListParams::default();
         // Helm's records of releases are many and large, and declare nothing about themselves.
         let secrets = ListParams::default().fields("type!=helm.sh/release.v1");
@@ -112,7 +171,8 @@ impl Lister<'_> {
         self.list("Secret", secrets, |all, object: SecretObject| all.add_config(object.config)).await
     }
 
-    async fn workloads(&mut self) -> Result<(), LiveError> {
+    /// Lists what may read them.
+    pub async fn workloads(&mut self) -> Result<(), LiveError> {
         self.list_workloads(WorkloadKind::Deployment, Workload::of_deployment).await?;
         self.list_workloads(WorkloadKind::StatefulSet, Workload::of_stateful_set).await?;
         self.list_workloads(WorkloadKind::DaemonSet, Workload::of_daemon_set).await?;
@@ -126,7 +186,12 @@ impl Lister<'_> {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        self.list(kind.as_str(), ListParams::default(), |all, object: K| all.add_workload(read(&object))).await
+        let add = |all: &mut Inventory, object: K| {
+            if let Some(workload) = read(&object).filter(Workload::is_its_own) {
+                all.add_workload(workload);
+            }
+        };
+        self.list(kind.as_str(), ListParams::default(), add).await
     }
 
     /// Lists one kind. A page after a pause may come too late; then all is listed at once.
@@ -139,15 +204,14 @@ impl Lister<'_> {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let api: Api<K> = match self.namespace {
-            Some(namespace) => Api::namespaced(self.connection.client.clone(), namespace),
+        let api: Api<K> = match &self.namespace {
+            Some(namespace) => Api::namespaced(self.connection.client.clone(), namespace.as_str()),
             None => Api::all(self.connection.client.clone()),
         };
         let mut page = params.clone().limit(PAGE_SIZE);
         loop {
-            let listed = tokio::time::timeout(PAGE_TIMEOUT, api.list(&page)).await;
-            let listed = listed.map_err(|_| LiveError::Slow { url: self.connection.server.clone(), kind })?;
-            let list = match listed {
+            let listed = tokio::time::timeout(TIMEOUT, api.list(&page)).await;
+            let list = match listed.map_err(|_| self.slow(Asked::List(kind)))? {
                 Ok(list) => list,
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
                     self.live.forbidden.push(kind);
@@ -157,7 +221,7 @@ impl Lister<'_> {
                     page = params.clone();
                     continue;
                 }
-                Err(error) => return Err(self.failure(kind, error)),
+                Err(error) => return Err(self.failure(Asked::List(kind), error)),
             };
             list.items.into_iter().for_each(|object| add(&mut self.live.inventory, object));
             match list.metadata.continue_.filter(|token| !token.is_empty()) {
@@ -167,12 +231,16 @@ impl Lister<'_> {
         }
     }
 
-    fn failure(&self, kind: &'static str, error: kube::Error) -> LiveError {
+    fn slow(&self, asked: Asked) -> LiveError {
+        LiveError::Slow { url: self.connection.server.clone(), asked }
+    }
+
+    fn failure(&self, asked: Asked, error: kube::Error) -> LiveError {
         let url = self.connection.server.clone();
         match error {
             kube::Error::Api(status) if status.code == 401 => LiveError::Unauthorized { url },
-            kube::Error::Api(status) => LiveError::Refused { kind, reason: status.message },
-            kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => LiveError::Unreadable { kind, url },
+            kube::Error::Api(status) => LiveError::Refused { asked, reason: status.message },
+            kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => LiveError::Unreadable { asked, url },
             error => LiveError::Unreachable { url, reason: innermost(&error) },
         }
     }

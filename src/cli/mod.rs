@@ -1,11 +1,13 @@
 //! The command line: one file per subcommand.
 
 pub mod crd;
+pub mod explain;
 mod input;
 mod inventory;
 mod live;
 pub mod run;
 pub mod scan;
+pub mod scope;
 mod table;
 
 use std::io::{self, Write};
@@ -26,6 +28,7 @@ enum Command {
     Run(run::Args),
     Crd(crd::Args),
     Scan(scan::Args),
+    Explain(explain::Args),
 }
 
 /// Why a subcommand gave up. Its text names the object and says what to do.
@@ -37,10 +40,13 @@ pub enum Failure {
     /// The operator.
     #[error(transparent)]
     Run(#[from] run::Failure),
-    /// A file can't be scanned.
+    /// An object can't be explained.
+    #[error(transparent)]
+    Explain(#[from] explain::ExplainError),
+    /// A file can't be read.
     #[error(transparent)]
     Input(#[from] input::InputError),
-    /// A cluster can't be scanned.
+    /// A cluster does not tell.
     #[error(transparent)]
     Live(#[from] live::LiveError),
 }
@@ -52,6 +58,7 @@ impl Cli {
             Command::Run(args) => Ok(run::run(args).map(|()| ExitCode::SUCCESS)?),
             Command::Crd(args) => crd::run(args, out).map(|()| ExitCode::SUCCESS),
             Command::Scan(args) => scan::run(args, out, log),
+            Command::Explain(args) => explain::run(args, out, log).map(|()| ExitCode::SUCCESS),
         }
     }
 }

@@ -111,7 +111,7 @@ impl Found {
         let managers = Managers::with_appliers(args.applier.iter().map(|manager| Manager::from(manager.as_str())));
         let consumers = inventory.consumers();
         let mut found = Self::default();
-        for config in inventory.configs() {
+        for config in inventory.configs().iter() {
             if !args.looks_at(config.id.namespace.as_str()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The reports as a table for a person.
+//! Tables for a person; and the reports as one.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
@@ -8,15 +8,22 @@ use crate::api::drift_report::{Cause, Consumer, DriftReport, FindingStatus};
 
 /// One row for each finding.
 pub fn of(reports: &[DriftReport], now: Timestamp) -> String {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CONSUMERS"]);
-    for report in reports {
+    let rows = reports.iter().flat_map(|report| {
         let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
         let subject = format!("{}/{}", report.spec.subject.kind, report.spec.subject.name);
-        for finding in report.status.iter().flat_map(|status| &status.findings) {
-            table.add_row(row(namespace, &subject, finding, now).map(|cell| printable(&cell)));
-        }
+        let findings = report.status.iter().flat_map(|status| &status.findings);
+        findings.map(move |finding| row(namespace, &subject, finding, now))
+    });
+    laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
+}
+
+/// Rows below a header, in columns.
+pub fn laid_out<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    for row in rows {
+        table.add_row(row.map(|cell| printable(&cell)));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 3));
@@ -44,7 +51,7 @@ fn row(namespace: &str, subject: &str, finding: &FindingStatus, now: Timestamp) 
 }
 
 /// Who reads a key, how, and as what where it has another name there.
-fn reading(consumer: &Consumer, key: &str) -> String {
+pub fn reading(consumer: &Consumer, key: &str) -> String {
     let Consumer { workload, container, via, r#as, .. } = consumer;
     if r#as == key {
         return format!("{workload} {container} ({via})");
@@ -53,7 +60,7 @@ fn reading(consumer: &Consumer, key: &str) -> String {
 }
 
 /// How long ago, in the largest unit, as kubectl has it. The time of a last write says "at least so old".
-fn age(since: Timestamp, now: Timestamp) -> String {
+pub fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     match seconds {
         0..120 => format!("{seconds}s"),
@@ -64,7 +71,7 @@ fn age(since: Timestamp, now: Timestamp) -> String {
 }
 
 /// Names in a file may be anything; a terminal should not obey them.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let shown = text.chars().map(|letter| match letter {
         '\n' => letter,
         letter if letter.is_control() => char::REPLACEMENT_CHARACTER,

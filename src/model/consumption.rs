@@ -59,6 +59,15 @@ pub enum Refresh {
     InPlace,
 }
 
+impl fmt::Display for Refresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::AtStart => "AtStart",
+            Self::InPlace => "InPlace",
+        })
+    }
+}
+
 /// What kind of container it is: this decides when, and how often, it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
@@ -173,7 +182,8 @@ impl Consumption {
 
     /// The configs that some container names in a way that counts.
     pub fn configs_that_count(&self, counting: &Counting) -> BTreeSet<&ConfigId> {
-        let references = self.references().filter(|reference| counting.counts(reference.config, reference.refresh));
+        let references =
+            self.references().filter(|reference| counting.counts(reference.config, reference.via.refresh()));
         references.map(|reference| reference.config).collect()
     }
 
@@ -183,7 +193,8 @@ impl Consumption {
         if counting.names(config) {
             return self.containers.iter().map(|container| &container.name).collect();
         }
-        let references = self.references().filter(|reference| counting.counts(reference.config, reference.refresh));
+        let references =
+            self.references().filter(|reference| counting.counts(reference.config, reference.via.refresh()));
         references.filter(|reference| reference.config == config).map(|reference| reference.container).collect()
     }
 
@@ -220,7 +231,8 @@ impl Consumption {
         required.flat_map(|reference| reference.missing(configs)).collect()
     }
 
-    fn references(&self) -> impl Iterator<Item = Reference<'_>> {
+    /// Every place where a container names a config.
+    pub fn references(&self) -> impl Iterator<Item = Reference<'_>> {
         self.containers.iter().flat_map(|container| {
             let name = &container.name;
             let variables = container.env.iter().filter_map(|variable| variable.reference(name));
@@ -230,12 +242,18 @@ impl Consumption {
 }
 
 /// A config that a container names, and the keys that must be there.
-struct Reference<'a> {
-    container: &'a Name,
-    config: &'a ConfigId,
-    refresh: Refresh,
-    keys: Vec<&'a KeyName>,
-    optional: bool,
+#[derive(Debug, Clone)]
+pub struct Reference<'a> {
+    /// The container.
+    pub container: &'a Name,
+    /// The config.
+    pub config: &'a ConfigId,
+    /// How it would read.
+    pub via: Via,
+    /// The keys that it names; none where it takes whatever is there.
+    pub keys: Vec<&'a KeyName>,
+    /// Whether the container starts without it.
+    pub optional: bool,
     /// A variable can't come from `binaryData`.
     text_only: bool,
 }
@@ -243,6 +261,9 @@ struct Reference<'a> {
 impl Reference<'_> {
     fn missing(&self, configs: &Configs) -> Vec<Missing> {
         let Some(values) = configs.values(self.config) else {
+            if configs.is_unknown(self.config) {
+                return Vec::new();
+            }
             return vec![Missing { config: self.config.clone(), key: None }];
         };
         let absent = self.keys.iter().filter(|key| match values.get(**key) {
@@ -255,12 +276,12 @@ impl Reference<'_> {
 
 impl Variable {
     fn reference<'a>(&'a self, container: &'a Name) -> Option<Reference<'a>> {
-        let (config, keys, optional) = match self {
-            Self::AllOf { config, optional, .. } => (config, Vec::new(), *optional),
-            Self::Key { config, key, optional, .. } => (config, vec![key], *optional),
+        let (config, via, keys, optional) = match self {
+            Self::AllOf { config, optional, .. } => (config, Via::EnvFrom, Vec::new(), *optional),
+            Self::Key { config, key, optional, .. } => (config, Via::Env, vec![key], *optional),
             Self::Other { .. } => return None,
         };
-        Some(Reference { container, config, refresh: Refresh::AtStart, keys, optional, text_only: true })
+        Some(Reference { container, config, via, keys, optional, text_only: true })
     }
 }
 
@@ -346,14 +367,14 @@ impl ContainerReads {
 
 impl Mount {
     fn references<'a>(&'a self, container: &'a Name) -> impl Iterator<Item = Reference<'a>> {
-        let refresh = match self.part {
-            Part::Whole => Via::Volume.refresh(),
-            Part::Path(_) | Part::Unknown => Via::SubPath.refresh(),
+        let via = match self.part {
+            Part::Whole => Via::Volume,
+            Part::Path(_) | Part::Unknown => Via::SubPath,
         };
         self.sources.iter().map(move |source| Reference {
             container,
             config: &source.config,
-            refresh,
+            via,
             keys: source.items.iter().flatten().map(|(key, _)| key).collect(),
             optional: source.optional,
             text_only: false,

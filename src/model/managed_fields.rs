@@ -6,17 +6,27 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::model::names::{KeyName, Manager};
 
 /// How a manager writes: its entries of the two kinds are apart in managedFields, and mean different things.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Operation {
     /// Server-side apply: what the manager no longer sends is pruned.
     Apply,
     /// Anything else: create, update, patch.
     Update,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        })
+    }
 }
 
 /// One manager's entry.

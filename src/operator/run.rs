@@ -157,7 +157,7 @@ async fn take_turns(
                 return std::future::pending().await;
             }
             info!("leading");
-            lead(client.clone(), namespace, settings, metrics.clone(), stage).await
+            lead(client.clone(), namespace, settings.clone(), metrics.clone(), stage).await
         };
         tokio::select! {
             ended = turn => break ended.map_err(RunError::from).and(Err(RunError::WatchesEnded)),

@@ -1,7 +1,9 @@
 //! What a document is about: kinds and names, and nothing else of it.
 
+use kube::Resource as _;
 use serde::Deserialize;
 
+use crate::api::drift_report::DriftReport;
 use crate::model::names::{ConfigKind, WorkloadKind};
 
 /// An object's type and name, and those of a list's items.
@@ -26,6 +28,8 @@ struct Metadata {
 pub(super) enum Shape<'a> {
     Config(ConfigKind),
     Workload(WorkloadKind),
+    /// One of our own.
+    Report,
     /// A list, and the type of the items that don't say their own: the API's typed lists leave it out.
     List(&'a [Header], ItemType<'a>),
     /// Its kind says nothing here.
@@ -49,6 +53,9 @@ impl Header {
         }
         if let Some(config) = ConfigKind::ALL.into_iter().find(|known| known.as_str() == kind && api_version == "v1") {
             return Shape::Config(config);
+        }
+        if (api_version, kind) == (&*DriftReport::api_version(&()), &*DriftReport::kind(&())) {
+            return Shape::Report;
         }
         let mut workloads = WorkloadKind::ALL.into_iter();
         match workloads.find(|known| known.as_str() == kind && known.api_version() == api_version) {

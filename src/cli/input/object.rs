@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::header::{Header, ItemType, Shape};
+use crate::api::drift_report::DriftReport;
 use crate::cli::inventory::Inventory;
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
@@ -55,12 +56,21 @@ impl<'i> Objects<'i> {
         }
     }
 
+    /// Takes in a report, unless another version of restamp wrote what this one does not know.
+    fn add_report<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
+        let report = serde_json::Value::deserialize(object)?;
+        self.inventory.reports.extend(serde_json::from_value::<DriftReport>(report).ok());
+        Ok(())
+    }
+
     fn add<'de, W: Deserialize<'de>, D: Deserializer<'de>>(
         &mut self,
         object: D,
         read: fn(&W) -> Option<Workload>,
     ) -> Result<(), D::Error> {
-        self.inventory.add_workload(read(&W::deserialize(object)?));
+        if let Some(workload) = read(&W::deserialize(object)?) {
+            self.inventory.add_workload(workload);
+        }
         Ok(())
     }
 }
@@ -80,6 +90,7 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
         match self.header.shape(self.default) {
             Shape::Config(kind) => self.objects.add_config(kind, object),
             Shape::Workload(kind) => self.objects.add_workload(kind, object),
+            Shape::Report => self.objects.add_report(object),
             Shape::List(items, default) => {
                 object.deserialize_map(ListVisitor(Items { items, default, objects: self.objects }))
             }

@@ -64,6 +64,18 @@ pub struct Writer {
     pub since: Option<Timestamp>,
 }
 
+impl Finding {
+    /// The key that it is about.
+    pub fn key(&self) -> &KeyName {
+        match self {
+            Self::StaleKey { key, .. }
+            | Self::UndeclaredKey { key, .. }
+            | Self::MissingKey { key, .. }
+            | Self::ValueDiffers { key, .. } => key,
+        }
+    }
+}
+
 impl From<&ManagerEntry> for Writer {
     fn from(owner: &ManagerEntry) -> Self {
         Self { manager: owner.manager.clone(), since: owner.time }

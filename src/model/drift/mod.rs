@@ -1,16 +1,23 @@
 //! Where a config is not as it is declared: one file per finding, and the owner table that they share.
 
+mod claim;
 mod finding;
 mod missing_key;
 mod note;
 mod owner_table;
+mod silence;
 mod stale_key;
 mod undeclared_key;
 mod value_differs;
 
+pub use claim::{Claim, claims_of};
 pub use finding::{Finding, StaleCause, Writer};
 pub use note::Note;
+pub use silence::Silence;
 
+use std::fmt;
+
+use crate::api::annotations::IGNORE;
 use crate::api::drift_report::Baseline;
 use crate::api::expected_keys::ExpectedKeys;
 use crate::api::ignore::{Ignore, UnknownIgnore};
@@ -33,15 +40,43 @@ pub struct ConfigDrift {
     pub notes: Vec<Note>,
 }
 
-/// Looks at a config; `None` for one that is not looked at: a controller owns it, or its annotation says so.
+/// Why a config is not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotLookedAt {
+    /// This controller owns it as a whole, as `Kind/name`.
+    Controlled(String),
+    /// Its annotation says so.
+    Ignored(Ignore),
+}
+
+impl fmt::Display for NotLookedAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Controlled(owner) => write!(f, "{owner} owns it as a whole, so its keys are that one's affair"),
+            Self::Ignored(ignore) => write!(f, "its annotation {IGNORE} is {ignore}"),
+        }
+    }
+}
+
+impl NotLookedAt {
+    /// Whether, and why, this config is not looked at.
+    pub fn of(config: &Config) -> Option<Self> {
+        match (Ignore::read(&config.annotations), &config.controller) {
+            (Ok(Some(ignore)), _) if ignore.covers_drift() => Some(Self::Ignored(ignore)),
+            (_, Some(owner)) => Some(Self::Controlled(owner.clone())),
+            (_, None) => None,
+        }
+    }
+}
+
+/// Looks at a config; `None` for one that is not looked at.
 pub fn drift_of(config: &Config, managers: &Managers, consumers: &Consumers) -> Option<ConfigDrift> {
-    let ignore = Ignore::read(&config.annotations);
-    let ignored = matches!(ignore, Ok(Some(ignore)) if ignore.covers_drift());
-    if ignored || config.controller.is_some() {
+    if NotLookedAt::of(config).is_some() {
         return None;
     }
-    let case = Case { config, declared: Declared::of(config, managers), managers, consumers };
-    Some(ConfigDrift { baseline: case.declared.baseline(), findings: case.findings(), notes: case.notes(ignore.err()) })
+    let case = Case::new(config, managers, consumers);
+    let malformed = Ignore::read(&config.annotations).err();
+    Some(ConfigDrift { baseline: case.declared.baseline(), findings: case.findings(), notes: case.notes(malformed) })
 }
 
 /// A config under a look, with all that the rules ask.
@@ -53,6 +88,10 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
+    fn new(config: &'a Config, managers: &'a Managers, consumers: &'a Consumers) -> Self {
+        Self { config, declared: Declared::of(config, managers), managers, consumers }
+    }
+
     fn findings(&self) -> Vec<Finding> {
         let rules = [stale_key::find, undeclared_key::find, missing_key::find, value_differs::find];
         rules.iter().flat_map(|find| find(self)).collect()
@@ -74,9 +113,14 @@ impl<'a> Case<'a> {
     /// Whether the baseline speaks of the object as it is: owners are shown, and none beside the applier owns keys by
     /// Apply. Otherwise the annotation may be a leftover.
     fn declaration_is_current(&self) -> bool {
+        !self.owners().is_empty() && self.another_applier().is_none()
+    }
+
+    /// Who applies keys beside the applier that the baseline speaks of.
+    fn another_applier(&self) -> Option<&'a ManagerEntry> {
         let applying = |owner: &&ManagerEntry| owner.operation == Operation::Apply && !owner.keys.is_empty();
         let mut applying = self.owners().iter().filter(applying);
-        !self.owners().is_empty() && applying.all(|owner| self.declared.is_by(owner, self.managers))
+        applying.find(|owner| !self.declared.is_by(owner, self.managers))
     }
 
     fn notes(&self, malformed: Option<UnknownIgnore>) -> Vec<Note> {

@@ -14,7 +14,7 @@ pub(super) enum Row<'a> {
     /// Somebody's single command.
     Hand(&'a ManagerEntry),
     /// It belongs to someone.
-    Somebody,
+    Somebody(&'a ManagerEntry),
     /// The object shows no owner of any key.
     Unknown,
 }
@@ -28,7 +28,7 @@ pub(super) fn row<'a>(entries: &'a [ManagerEntry], key: &KeyName, managers: &Man
     match lowest {
         Some((Standing::Leaver, owner)) => Row::Leaver(owner),
         Some((Standing::Hand, owner)) => Row::Hand(owner),
-        Some((Standing::Somebody, _)) => Row::Somebody,
+        Some((Standing::Somebody, owner)) => Row::Somebody(owner),
         None if entries.iter().any(|entry| !entry.keys.is_empty()) => Row::Nobody,
         None => Row::Unknown,
     }
@@ -51,6 +51,7 @@ mod tests {
         match row(owners, &"K".into(), &Managers::default()) {
             Row::Leaver(owner) => format!("left by {}", owner.manager),
             Row::Hand(owner) => format!("by hand with {}", owner.manager),
+            Row::Somebody(owner) => format!("of {}", owner.manager),
             other => format!("{other:?}").to_lowercase(),
         }
     }
@@ -59,8 +60,8 @@ mod tests {
     #[case::by_apply_alone(applied(), "left by kubectl-client-side-apply")]
     #[case::then_a_hand(applied().owned("kubectl-edit", Update, &["K"]), "by hand with kubectl-edit")]
     #[case::then_a_controller(
-        applied().owned("kubectl-edit", Update, &["K"]).owned("injector", Update, &["K"]), "somebody")]
-    #[case::then_an_apply(applied().owned("kubectl", Apply, &["K"]), "somebody")]
+        applied().owned("kubectl-edit", Update, &["K"]).owned("injector", Update, &["K"]), "of injector")]
+    #[case::then_an_apply(applied().owned("kubectl", Apply, &["K"]), "of kubectl")]
     #[case::a_controller_at_another_key(applied().owned("injector", Update, &["X"]), "left by kubectl-client-side-apply")]
     #[case::nobody(secret("s").value("K", "1").owned("kubectl", Apply, &["OTHER"]), "nobody")]
     #[case::owners_of_no_key_at_all(secret("s").value("K", "1").owned("kubectl-create", Update, &[]), "unknown")]

@@ -8,7 +8,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         let cause = match row(case.owners(), key, case.managers) {
             Row::Leaver(owner) => StaleCause::LeftByApply(owner.into()),
             Row::Nobody => StaleCause::Unowned,
-            Row::Hand(_) | Row::Somebody | Row::Unknown => return None,
+            Row::Hand(_) | Row::Somebody(_) | Row::Unknown => return None,
         };
         let consumers = case.consumers.of_key(&case.config.id, key);
         Some(Finding::StaleKey { key: key.clone(), cause, consumers })

@@ -9,7 +9,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
             let consumers = case.consumers.of_key(&case.config.id, key);
             Some(Finding::UndeclaredKey { key: key.clone(), by: owner.into(), consumers })
         }
-        Row::Leaver(_) | Row::Nobody | Row::Somebody | Row::Unknown => None,
+        Row::Leaver(_) | Row::Nobody | Row::Somebody(_) | Row::Unknown => None,
     });
     undeclared.collect()
 }

@@ -16,7 +16,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         let by = match changed_by(case, key) {
             Change::Hand(owner) => Some(Writer::from(owner)),
             Change::Nobody => None,
-            Change::Unclear => return None,
+            Change::Controller(_) | Change::Applier(_) | Change::Unknown => return None,
         };
         let consumers = case.consumers.of_key(&case.config.id, key);
         Some(Finding::ValueDiffers { key: key.clone(), by, consumers })
@@ -25,7 +25,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// Whether the live value is another than the declared one; an empty value is a placeholder for whoever fills it in.
-fn differs(config: &Config, key: &KeyName, declared: &Option<Fingerprint>) -> bool {
+pub(super) fn differs(config: &Config, key: &KeyName, declared: &Option<Fingerprint>) -> bool {
     let (Some(live), Some(declared)) = (config.values.get(key), declared) else {
         return false;
     };
@@ -33,27 +33,34 @@ fn differs(config: &Config, key: &KeyName, declared: &Option<Fingerprint>) -> bo
 }
 
 /// Who made a live value differ from the declared one.
-enum Change<'a> {
+pub(super) enum Change<'a> {
     Hand(&'a ManagerEntry),
     Nobody,
-    /// A controller at work; or the applier itself: then an admission webhook changed what it sent; or not known.
-    Unclear,
+    /// A controller is at work.
+    Controller(&'a ManagerEntry),
+    /// The applier itself owns it: an admission webhook changed what it sent.
+    Applier(&'a ManagerEntry),
+    /// The object shows no owner of any key.
+    Unknown,
 }
 
-fn changed_by<'a>(case: &Case<'a>, key: &KeyName) -> Change<'a> {
+pub(super) fn changed_by<'a>(case: &Case<'a>, key: &KeyName) -> Change<'a> {
     let owners: Vec<_> = case.owners().iter().filter(|entry| entry.keys.contains(key)).collect();
     if owners.is_empty() {
         let owners_known = case.owners().iter().any(|entry| !entry.keys.is_empty());
-        return if owners_known { Change::Nobody } else { Change::Unclear };
+        return if owners_known { Change::Nobody } else { Change::Unknown };
     }
     // The applier owns for ever what it sent in `stringData`, also when a hand has changed it since.
-    let others = owners.into_iter().filter(|owner| !case.declared.is_by(owner, case.managers));
+    let others = owners.iter().filter(|owner| !case.declared.is_by(owner, case.managers));
     let lowest = others
-        .map(|owner| (case.managers.standing(owner), owner))
+        .map(|owner| (case.managers.standing(owner), *owner))
         .max_by_key(|(standing, owner)| (*standing, owner.time, &owner.manager));
-    match lowest {
-        Some((Standing::Hand, owner)) => Change::Hand(owner),
-        _ => Change::Unclear,
+    match (lowest, owners.first()) {
+        (Some((Standing::Hand, owner)), _) => Change::Hand(owner),
+        (Some((Standing::Somebody, owner)), _) => Change::Controller(owner),
+        (Some((Standing::Leaver, owner)), _) => Change::Applier(owner),
+        (None, Some(owner)) => Change::Applier(owner),
+        (None, None) => Change::Unknown,
     }
 }
 

@@ -1,0 +1,33 @@
+//! What is said about each key of a config: a finding, or why there is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Case, Finding, NotLookedAt, Silence};
+use crate::model::config::Config;
+use crate::model::consumers::Consumers;
+use crate::model::managers::Managers;
+use crate::model::names::KeyName;
+
+/// What is said about one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// This is not as it should be.
+    Finding(Finding),
+    /// Nothing, for this reason.
+    Silence(Silence),
+}
+
+/// What is said about each key of a config, live or declared; nothing at all about one that is not looked at.
+pub fn claims_of(config: &Config, managers: &Managers, consumers: &Consumers) -> BTreeMap<KeyName, Claim> {
+    if NotLookedAt::of(config).is_some() {
+        return BTreeMap::new();
+    }
+    let case = Case::new(config, managers, consumers);
+    let findings = case.findings().into_iter();
+    let mut claims: BTreeMap<_, _> = findings.map(|finding| (finding.key().clone(), Claim::Finding(finding))).collect();
+    let declared = case.declared.keys().into_iter().map(|(key, _)| key);
+    for key in config.values.keys().chain(declared).collect::<BTreeSet<_>>() {
+        claims.entry(key.clone()).or_insert_with(|| Claim::Silence(case.silence(key)));
+    }
+    claims
+}

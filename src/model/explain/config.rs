@@ -1,0 +1,184 @@
+//! What there is to say about one ConfigMap or Secret: who owns which key, what is declared, who reads it, and what drift
+//! says, or why it says nothing.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::workload::Subject;
+use crate::api::annotations::IGNORE;
+use crate::api::drift_report::{Baseline, Cause, Consumer, FindingStatus};
+use crate::api::ignore::Ignore;
+use crate::model::config::Config;
+use crate::model::consumers::Consumers;
+use crate::model::declared::Declared;
+use crate::model::drift::{Claim, NotLookedAt, claims_of, drift_of};
+use crate::model::last_applied::{ANNOTATION, LastApplied};
+use crate::model::managed_fields::{ManagerEntry, Operation};
+use crate::model::managers::Managers;
+use crate::model::names::{ConfigId, KeyName, Manager};
+
+/// What there is to say about one config.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigExplanation {
+    /// Which one.
+    pub subject: Subject,
+    /// Why it is not looked at for drift, if it is not.
+    pub not_looked_at: Option<String>,
+    /// Why its changes roll nobody, if so.
+    pub rolls_nobody: Option<String>,
+    /// What says which keys are declared.
+    pub baseline: Baseline,
+    /// What makes it the baseline; or why there is none.
+    pub baseline_message: String,
+    /// What is worth knowing beside.
+    pub notes: Vec<String>,
+    /// Who owns which keys.
+    pub managers: Vec<OwnedKeys>,
+    /// The keys, live or declared.
+    pub keys: Vec<KeyExplanation>,
+}
+
+/// The keys that a manager owns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnedKeys {
+    /// The manager.
+    pub manager: Manager,
+    /// How it writes.
+    pub operation: Operation,
+    /// Its last write to the object: its keys are at least as old.
+    pub since: Option<Timestamp>,
+    /// Its keys.
+    pub keys: BTreeSet<KeyName>,
+}
+
+/// What there is to say about one key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyExplanation {
+    /// The key.
+    pub key: KeyName,
+    /// Whether it is there.
+    pub live: bool,
+    /// Whether the baseline declares it; none without a baseline.
+    pub declared: Option<bool>,
+    /// Who owns it.
+    pub managers: Vec<Manager>,
+    /// What drift says about it; nothing of a config that is not looked at.
+    pub drift: Option<DriftOfKey>,
+    /// Who reads it.
+    pub consumers: Vec<Consumer>,
+}
+
+/// What drift says about a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftOfKey {
+    /// Whether this is a finding; otherwise it is why there is none.
+    pub is_finding: bool,
+    /// The finding's type, or the reason for silence, in one word.
+    pub reason: String,
+    /// In words.
+    pub message: String,
+}
+
+/// Explains a config.
+pub fn of_config(config: &Config, managers: &Managers, consumers: &Consumers) -> ConfigExplanation {
+    let declared = Declared::of(config, managers);
+    let drift = drift_of(config, managers, consumers);
+    let notes = drift.into_iter().flat_map(|drift| drift.notes);
+    ConfigExplanation {
+        subject: Subject::from(&config.id),
+        not_looked_at: NotLookedAt::of(config).map(|why| why.to_string()),
+        rolls_nobody: rolls_nobody(config),
+        baseline: declared.baseline(),
+        baseline_message: baseline_message(config, &declared),
+        notes: notes.map(|note| note.to_string()).collect(),
+        managers: config.managed_fields.iter().flatten().filter_map(OwnedKeys::of).collect(),
+        keys: keys(config, &declared, managers, consumers),
+    }
+}
+
+fn rolls_nobody(config: &Config) -> Option<String> {
+    let ignore = Ignore::read(&config.annotations).ok().flatten().filter(|ignore| ignore.covers_reload())?;
+    Some(format!("its annotation {IGNORE} is {ignore}"))
+}
+
+fn baseline_message(config: &Config, declared: &Declared<'_>) -> String {
+    let annotation = match &config.last_applied {
+        LastApplied::Absent => "there is no annotation of kubectl apply",
+        LastApplied::Broken => "the annotation of kubectl apply does not parse",
+        LastApplied::Foreign => "the annotation of kubectl apply is about another object, as controllers copy it",
+        LastApplied::Declares(_) => return format!("annotation {ANNOTATION} of kubectl apply"),
+    };
+    match declared {
+        Declared::LastApplied(_) | Declared::ManagedFields(_) => {
+            format!("{annotation}; declared is what an applier owns by server-side apply")
+        }
+        Declared::Nothing if config.managed_fields.is_none() => {
+            format!("{annotation}, and there are no managedFields that show what an applier owns")
+        }
+        Declared::Nothing => format!("{annotation}, and no applier owns keys by server-side apply"),
+    }
+}
+
+fn keys(config: &Config, declared: &Declared<'_>, managers: &Managers, consumers: &Consumers) -> Vec<KeyExplanation> {
+    let claims = claims_of(config, managers, consumers);
+    let named = declared.keys().into_iter().map(|(key, _)| key);
+    let keys: BTreeSet<&KeyName> = config.values.keys().chain(named).collect();
+    let explained = keys.into_iter().map(|key| KeyExplanation {
+        key: key.clone(),
+        live: config.values.contains_key(key),
+        declared: (*declared != Declared::Nothing).then(|| declared.has(key)),
+        managers: owners_of(config, key),
+        drift: claims.get(key).map(DriftOfKey::from),
+        consumers: consumers.of_key(&config.id, key),
+    });
+    explained.collect()
+}
+
+fn owners_of(config: &Config, key: &KeyName) -> Vec<Manager> {
+    let owners = config.managed_fields.iter().flatten().filter(|owner| owner.keys.contains(key));
+    owners.map(|owner| owner.manager.clone()).collect()
+}
+
+impl OwnedKeys {
+    /// The keys of this entry, if it has any.
+    fn of(entry: &ManagerEntry) -> Option<Self> {
+        let ManagerEntry { manager, operation, time, keys } = entry.clone();
+        (!keys.is_empty()).then_some(Self { manager, operation, since: time, keys })
+    }
+}
+
+impl From<&Claim> for DriftOfKey {
+    fn from(claim: &Claim) -> Self {
+        match claim {
+            Claim::Finding(finding) => {
+                let status = FindingStatus::from(finding.clone());
+                Self { is_finding: true, reason: status.r#type.to_string(), message: in_words(&status) }
+            }
+            Claim::Silence(silence) => {
+                Self { is_finding: false, reason: silence.reason().to_owned(), message: silence.to_string() }
+            }
+        }
+    }
+}
+
+fn in_words(finding: &FindingStatus) -> String {
+    let what = finding.r#type.meaning();
+    match (&finding.manager, finding.cause) {
+        (Some(manager), Some(Cause::LeftByApply)) => format!("{what}; {manager} wrote it, and its apply left it"),
+        (Some(manager), _) => format!("{what}; {manager} wrote it"),
+        (None, Some(Cause::Unowned)) => format!("{what}; nobody owns it, so nobody prunes it"),
+        (None, _) => what.to_owned(),
+    }
+}
+
+impl From<&ConfigId> for Subject {
+    fn from(id: &ConfigId) -> Self {
+        Self { kind: id.kind.as_str(), namespace: id.namespace.clone(), name: id.name.clone() }
+    }
+}

@@ -1,0 +1,19 @@
+//! Why restamp does what it does about one object, or why it does nothing: what `restamp explain` says.
+//!
+//! It asks the rules themselves: nothing is decided here that the operator would decide in another place.
+
+mod config;
+mod operator;
+mod readings;
+mod reload;
+mod sought;
+mod why;
+mod workload;
+
+pub use config::{ConfigExplanation, DriftOfKey, KeyExplanation, OwnedKeys, of_config};
+pub use operator::Operator;
+pub use readings::{Existence, Reading};
+pub use reload::{NoReload, NoReloadReason, OpenChange, Reload, ReloadOfConfig};
+pub use sought::{Known, Sought, Unknown};
+pub use why::{Rolls, Verdict, Why};
+pub use workload::{Subject, WorkloadExplanation, WorkloadSight, of_workload};

@@ -1,0 +1,225 @@
+//! What a workload's containers read, row by row, and whether a change of it would roll the workload.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::sought::Known;
+use super::why::{Rolls, Verdict, Why};
+use super::workload::Case;
+use crate::api::auto_reload::AutoReload;
+use crate::api::ignore::Ignore;
+use crate::model::config::Field;
+use crate::model::consumed::can_be_binary;
+use crate::model::consumption::{Read, Reference, Refresh, Via};
+use crate::model::names::{ConfigId, ConfigKind, ConfigName, KeyName, Name};
+
+/// One container's reading of one key, and what a change of it would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reading {
+    /// The container; none where only an annotation names the config.
+    pub container: Option<Name>,
+    /// The config.
+    pub config: ConfigName,
+    /// The key; none where the config has none, or is not known.
+    pub key: Option<KeyName>,
+    /// How it is read.
+    pub via: Option<Via>,
+    /// When a container sees a change.
+    pub refresh: Option<Refresh>,
+    /// As what the container sees it: the variable's name, or the file's path.
+    pub r#as: Option<String>,
+    /// Whether it is there.
+    pub existence: Existence,
+    /// Whether a change would roll the workload.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// Whether what is read is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Existence {
+    /// It is.
+    Live,
+    /// It is not, and pods start without it.
+    OptionalMissing,
+    /// It is not, and new pods can't start without it.
+    Missing,
+    /// That is not known.
+    Unknown,
+}
+
+impl Existence {
+    /// What there is to add in words, if anything.
+    pub fn remark(self, rolls: Rolls) -> Option<&'static str> {
+        match (self, rolls) {
+            (Self::Live | Self::Unknown, _) => None,
+            (Self::OptionalMissing, Rolls::Yes) => Some("optional and missing: it counts once it is there"),
+            (Self::OptionalMissing, _) => Some("optional and missing"),
+            (Self::Missing, Rolls::Yes) => {
+                Some("missing: new pods can't start, so a rollout is held until it is there")
+            }
+            (Self::Missing, _) => Some("missing: new pods can't start"),
+        }
+    }
+}
+
+impl Case<'_> {
+    /// Every reading, by container, config and key; then what only an annotation names.
+    pub(super) fn readings(&self) -> Vec<Reading> {
+        let reads = self.workload.consumption.reads(&self.known.configs);
+        let mut readings: Vec<Reading> = reads.iter().map(|read| self.of_read(read)).collect();
+        let unread = self.workload.consumption.references().filter(|reference| self.shows_no_key(reference, &reads));
+        readings.extend(unread.map(|reference| self.of_reference(&reference)));
+        readings
+            .sort_by(|a, b| (&a.container, &a.config, &a.key, a.via).cmp(&(&b.container, &b.config, &b.key, b.via)));
+        readings.dedup();
+        readings.extend(self.only_named(&reads));
+        readings
+    }
+
+    fn of_read(&self, read: &Read) -> Reading {
+        let why = self.why(&read.config, Some(&read.key), read.via.refresh());
+        Reading {
+            container: Some(read.container.clone()),
+            config: read.config.local(),
+            key: Some(read.key.clone()),
+            via: Some(read.via),
+            refresh: Some(read.via.refresh()),
+            r#as: Some(read.seen_as.clone()),
+            existence: self.existence_of(read),
+            verdict: Verdict::from(&why),
+        }
+    }
+
+    fn existence_of(&self, read: &Read) -> Existence {
+        if self.known.unknown.contains_key(&read.config) {
+            return Existence::Unknown;
+        }
+        let values = self.known.configs.values(&read.config);
+        let value = values.and_then(|values| values.get(&read.key));
+        if value.is_some_and(|value| value.field == Field::Data || can_be_binary(read.via)) {
+            return Existence::Live;
+        }
+        let needs = |reference: &Reference<'_>| {
+            let named = reference.keys.contains(&&read.key) || (values.is_none() && reference.keys.is_empty());
+            named && !reference.optional
+        };
+        let mut references = self.workload.consumption.references();
+        let same =
+            |reference: &Reference<'_>| (reference.container, reference.config) == (&read.container, &read.config);
+        if references.any(|reference| same(&reference) && needs(&reference)) {
+            Existence::Missing
+        } else {
+            Existence::OptionalMissing
+        }
+    }
+
+    /// Whether no row is about this reference, since the config is not there, not known, or has no keys. Where it has
+    /// some, all of them are shadowed, or can't be variables.
+    fn shows_no_key(&self, reference: &Reference<'_>, reads: &BTreeSet<Read>) -> bool {
+        let is_read = |read: &Read| {
+            (&read.container, &read.config, read.via) == (reference.container, reference.config, reference.via)
+        };
+        let values = self.known.configs.values(reference.config);
+        values.is_none_or(|values| values.is_empty()) && !reads.iter().any(is_read)
+    }
+
+    fn of_reference(&self, reference: &Reference<'_>) -> Reading {
+        let refresh = reference.via.refresh();
+        let why = self.why(reference.config, None, refresh);
+        let existence = match self.known.configs.get(reference.config) {
+            Some(_) => Existence::Live,
+            None if self.known.unknown.contains_key(reference.config) => Existence::Unknown,
+            None if reference.optional => Existence::OptionalMissing,
+            None => Existence::Missing,
+        };
+        Reading {
+            container: Some(reference.container.clone()),
+            config: reference.config.local(),
+            key: None,
+            via: Some(reference.via),
+            refresh: Some(refresh),
+            r#as: None,
+            existence,
+            verdict: Verdict::from(&why),
+        }
+    }
+
+    /// What counts although no container reads it: every key of what an annotation names.
+    fn only_named(&self, reads: &BTreeSet<Read>) -> Vec<Reading> {
+        let namespace = &self.workload.id.namespace;
+        let named = |id: &ConfigId| self.counting.names(id);
+        let kinds = ConfigKind::ALL.into_iter();
+        let live = kinds.flat_map(|kind| self.known.configs.within(kind, namespace)).map(|config| &config.id);
+        let literal = self.counting.reload_on.iter().filter_map(|pattern| pattern.literal(namespace));
+        let ids: BTreeSet<ConfigId> = live.cloned().chain(literal).filter(named).collect();
+        ids.iter().flat_map(|id| self.only_named_of(id, reads)).collect()
+    }
+
+    fn only_named_of(&self, id: &ConfigId, reads: &BTreeSet<Read>) -> Vec<Reading> {
+        let row = |key: Option<&KeyName>, existence| Reading {
+            container: None,
+            config: id.local(),
+            key: key.cloned(),
+            via: None,
+            refresh: None,
+            r#as: None,
+            existence,
+            verdict: Verdict::from(&self.why(id, key, Refresh::AtStart)),
+        };
+        let Some(values) = self.known.configs.values(id) else {
+            let read = self.workload.consumption.configs().contains(id);
+            let unknown = self.known.unknown.contains_key(id);
+            let existence = if unknown { Existence::Unknown } else { Existence::OptionalMissing };
+            return if read { Vec::new() } else { vec![row(None, existence)] };
+        };
+        let is_read = |key: &KeyName| reads.iter().any(|read| read.config == *id && read.key == *key);
+        values.keys().filter(|key| !is_read(key)).map(|key| row(Some(key), Existence::Live)).collect()
+    }
+
+    /// Whether a change of this key, or of the config as a whole, would roll the workload, and why.
+    fn why(&self, config: &ConfigId, key: Option<&KeyName>, refresh: Refresh) -> Why {
+        let as_a_whole = self.why_at_all();
+        if !self.counting.names(config) && as_a_whole.rolls() != Rolls::Yes {
+            return as_a_whole;
+        }
+        let excludes_key = key.is_some_and(|key| self.counting.excludes_key(config, key));
+        if self.counting.excludes(config) || excludes_key {
+            return Why::Excluded;
+        }
+        if !self.counting.counts(config, refresh) {
+            return self.why_not_like_this(config.kind);
+        }
+        match self.of_the_config_itself(config) {
+            Some(why) => why,
+            None if self.auto_reload(config.kind).counts(refresh) => as_a_whole,
+            None => Why::Named,
+        }
+    }
+
+    fn why_not_like_this(&self, kind: ConfigKind) -> Why {
+        match self.auto_reload(kind) {
+            AutoReload::AtStart => Why::ReadInPlace,
+            AutoReload::Off | AutoReload::Everything => Why::NotOptedIn,
+        }
+    }
+
+    /// What the config has to say about it.
+    fn of_the_config_itself(&self, id: &ConfigId) -> Option<Why> {
+        let Known { configs, unknown } = self.known;
+        if let Some(unknown) = unknown.get(id) {
+            return Some(Why::ConfigUnknown(*unknown));
+        }
+        let ignore = configs.get(id).and_then(|config| Ignore::read(&config.annotations).ok().flatten());
+        ignore.filter(|ignore| ignore.covers_reload()).map(Why::Ignored)
+    }
+
+    pub(super) fn auto_reload(&self, kind: ConfigKind) -> AutoReload {
+        match kind {
+            ConfigKind::ConfigMap => self.counting.config_maps,
+            ConfigKind::Secret => self.counting.secrets,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! How reloading stands for a workload, by its DriftReport; or why that is not known.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::sought::{Sought, Unknown};
+use super::why::{Rolls, Why};
+use super::workload::WorkloadSight;
+use crate::api::drift_report::DriftReport;
+use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
+use crate::model::names::{ConfigName, KeyName, Uid};
+use crate::model::record::{Answer, Entry};
+
+/// How reloading stands: the record, without the digests in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reload {
+    /// Where it stands.
+    pub state: ReloadState,
+    /// Why, in words; of a rollout that is held, what holds it.
+    pub message: String,
+    /// The namespace of the operator that keeps the record.
+    pub instance: String,
+    /// The last rollout that restamp caused.
+    pub last_reload: Option<LastReload>,
+    /// What is known of each consumed config.
+    pub configs: Vec<ReloadOfConfig>,
+}
+
+/// What the record has of one consumed config.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReloadOfConfig {
+    /// The config.
+    pub config: ConfigName,
+    /// When it last changed, as far as restamp saw it.
+    pub last_changed: Option<Timestamp>,
+    /// Since when it is not there.
+    pub absent_since: Option<Timestamp>,
+    /// The change that some container may not have read yet.
+    pub open: Option<OpenChange>,
+}
+
+/// A change that some container may not have read yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenChange {
+    /// When it was first seen.
+    pub since: Timestamp,
+    /// The keys that changed; empty where they can't be named.
+    pub keys: BTreeSet<KeyName>,
+    /// What restamp did about it.
+    pub answer: Answer,
+}
+
+/// Why it is not known how reloading stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NoReload {
+    /// In one word.
+    pub reason: NoReloadReason,
+    /// In words.
+    pub message: String,
+}
+
+/// The reasons why it is not known how reloading stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum NoReloadReason {
+    /// Nothing rolls it, so there is nothing to stand.
+    NotWatched,
+    /// The report is not there.
+    NoReport,
+    /// The report is about an earlier object of this name.
+    AnotherSubject,
+    /// The custom resource is not installed.
+    NotInstalled,
+    /// Whoever asks may not read the report.
+    Forbidden,
+    /// The files have no report.
+    NotInFiles,
+}
+
+/// How reloading stands, or why that is not known.
+pub(super) fn reload_of(sight: &WorkloadSight<'_>, why: &Why) -> (Option<Reload>, Option<NoReload>) {
+    let no = |reason, message: &str| (None, Some(NoReload { reason, message: message.to_owned() }));
+    let reload = match sight.report {
+        Sought::Found(report) => match report.status.as_ref().and_then(|status| status.reload.as_ref()) {
+            Some(_) if !is_about(report, sight.workload.uid.as_ref()) => {
+                let message = "the report is about an earlier object of this name, and not written anew yet";
+                return no(NoReloadReason::AnotherSubject, message);
+            }
+            reload => reload,
+        },
+        Sought::Absent | Sought::NoSuchKind | Sought::Unknown(_) => None,
+    };
+    if let Some(reload) = reload {
+        return (Some(Reload::from(reload)), None);
+    }
+    if why.rolls() == Rolls::No {
+        return no(NoReloadReason::NotWatched, "nothing rolls it, so restamp keeps no record of it");
+    }
+    match sight.report {
+        Sought::Found(_) | Sought::Absent => {
+            no(NoReloadReason::NoReport, &sight.operator.why_no_report(&sight.workload.id.namespace))
+        }
+        Sought::NoSuchKind => no(
+            NoReloadReason::NotInstalled,
+            "the custom resource DriftReport is not installed, so no operator keeps a record: is restamp installed?",
+        ),
+        Sought::Unknown(Unknown::Forbidden) => no(
+            NoReloadReason::Forbidden,
+            "not known, since you may not read its DriftReport; grant get on driftreports.restamp.dev",
+        ),
+        Sought::Unknown(Unknown::NotInFiles) => {
+            no(NoReloadReason::NotInFiles, "not known, since its DriftReport is not in the files")
+        }
+    }
+}
+
+/// Whether a report is about the object with this uid, as far as both say.
+fn is_about(report: &DriftReport, uid: Option<&Uid>) -> bool {
+    let owner = report.metadata.owner_references.as_ref().and_then(|owners| owners.first());
+    match (owner, uid) {
+        (Some(owner), Some(uid)) => owner.uid == uid.as_str(),
+        _ => true,
+    }
+}
+
+impl From<&ReloadStatus> for Reload {
+    fn from(status: &ReloadStatus) -> Self {
+        Self {
+            state: status.state,
+            message: status.message.clone(),
+            instance: status.instance.clone(),
+            last_reload: status.last_reload.clone(),
+            configs: status.record.entries.iter().map(ReloadOfConfig::from).collect(),
+        }
+    }
+}
+
+impl From<&Entry> for ReloadOfConfig {
+    fn from(entry: &Entry) -> Self {
+        let open = entry.change.as_ref().map(|change| OpenChange {
+            since: change.first_seen,
+            keys: change.keys.clone(),
+            answer: change.answer,
+        });
+        let Entry { config, last_changed, absent_since, .. } = entry;
+        Self { config: config.clone(), last_changed: *last_changed, absent_since: *absent_since, open }
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether a change would roll a workload, and why.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::sought::Unknown;
+use crate::api::annotations::{AUTO_RELOAD, IGNORE, RELOAD_EXCLUDE, RELOAD_ON};
+use crate::api::auto_reload::AutoReload;
+use crate::api::ignore::Ignore;
+use crate::model::names::WorkloadKind;
+
+/// Whether a change would roll the workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Rolls {
+    /// It would.
+    Yes,
+    /// It would not.
+    No,
+    /// That is not known.
+    Unknown,
+}
+
+impl fmt::Display for Rolls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Yes => "yes",
+            Self::No => "no",
+            Self::Unknown => "unknown",
+        })
+    }
+}
+
+/// Why a change would roll a workload, or would not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// The workload, or its pod template, asks for it.
+    OptedIn(AutoReload),
+    /// Its namespace asks for it.
+    ByNamespace(AutoReload),
+    /// The workload names the config.
+    Named,
+    /// Nobody asks for it.
+    NotOptedIn,
+    /// The workload, or its pod template, says no.
+    OptedOut,
+    /// Its annotation does not parse, and what counted before is not known.
+    UnreadableAnnotation,
+    /// The kubelet swaps the files, and `at-start` leaves these out.
+    ReadInPlace,
+    /// The workload excludes the config or the key.
+    Excluded,
+    /// The config says that its changes roll nobody.
+    Ignored(Ignore),
+    /// Objects of this kind don't roll.
+    KindDoesNotRoll(WorkloadKind),
+    /// This workload counts in its place, as `Kind/name`.
+    CountsAs(String),
+    /// Nothing is known of the config.
+    ConfigUnknown(Unknown),
+}
+
+impl Why {
+    /// Whether a change rolls the workload.
+    pub fn rolls(&self) -> Rolls {
+        match self {
+            Self::OptedIn(_) | Self::ByNamespace(_) | Self::Named => Rolls::Yes,
+            Self::UnreadableAnnotation | Self::ConfigUnknown(_) => Rolls::Unknown,
+            Self::NotOptedIn
+            | Self::OptedOut
+            | Self::ReadInPlace
+            | Self::Excluded
+            | Self::Ignored(_)
+            | Self::KindDoesNotRoll(_)
+            | Self::CountsAs(_) => Rolls::No,
+        }
+    }
+
+    /// The reason in one word.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::OptedIn(_) => "OptedIn",
+            Self::ByNamespace(_) => "ByNamespace",
+            Self::Named => "Named",
+            Self::NotOptedIn => "NotOptedIn",
+            Self::OptedOut => "OptedOut",
+            Self::UnreadableAnnotation => "UnreadableAnnotation",
+            Self::ReadInPlace => "ReadInPlace",
+            Self::Excluded => "Excluded",
+            Self::Ignored(_) => "Ignored",
+            Self::KindDoesNotRoll(_) => "KindDoesNotRoll",
+            Self::CountsAs(_) => "CountsAsItsOwner",
+            Self::ConfigUnknown(_) => "ConfigUnknown",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OptedIn(auto_reload) => write!(f, "{AUTO_RELOAD} is {:?}", auto_reload.as_str()),
+            Self::ByNamespace(auto_reload) => {
+                write!(f, "{AUTO_RELOAD} of its namespace is {:?}", auto_reload.as_str())
+            }
+            Self::Named => write!(f, "{RELOAD_ON} names it"),
+            Self::NotOptedIn => write!(f, "not opted in: no {AUTO_RELOAD} on it, its pod template or its namespace"),
+            Self::OptedOut => write!(f, "opted out: {AUTO_RELOAD} is \"false\""),
+            Self::UnreadableAnnotation => {
+                write!(f, "{AUTO_RELOAD} does not parse: what counted before still does, and that is not known here")
+            }
+            Self::ReadInPlace => write!(f, "{AUTO_RELOAD} is \"at-start\", and these files change in place"),
+            Self::Excluded => write!(f, "{RELOAD_EXCLUDE} excludes it"),
+            Self::Ignored(ignore) => write!(f, "{IGNORE} of the config is {:?}", ignore.to_string()),
+            Self::KindDoesNotRoll(kind) => f.write_str(does_not_roll(*kind)),
+            Self::CountsAs(owner) => write!(f, "{owner} owns it and counts in its place; explain that one"),
+            Self::ConfigUnknown(unknown) => write!(f, "the config is not known: {unknown}"),
+        }
+    }
+}
+
+fn does_not_roll(kind: WorkloadKind) -> &'static str {
+    match kind {
+        WorkloadKind::Job => "a Job runs once: what it read stays, and a new run reads anew",
+        WorkloadKind::CronJob => "the next run of a CronJob reads anew by itself",
+        WorkloadKind::Pod => "nothing makes a pod anew that no controller owns",
+        WorkloadKind::ReplicaSet => "a ReplicaSet replaces no pods when its template changes",
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => "its controller rolls it",
+    }
+}
+
+/// An answer in full: whether, the reason in one word, and in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verdict {
+    /// Whether a change would roll the workload.
+    pub rolls: Rolls,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, in words.
+    pub message: String,
+}
+
+impl From<&Why> for Verdict {
+    fn from(why: &Why) -> Self {
+        Self { rolls: why.rolls(), reason: why.reason(), message: why.to_string() }
+    }
+}
