@@ -107,7 +107,7 @@ impl Index {
             Default::Is(default) => default,
             Default::Unreadable | Default::Unknown => before.map_or(AutoReload::Off, |before| before.config_maps),
         };
-        workload.opt_in.counting(default, before)
+        self.opt_in_of(workload).counting(default, before)
     }
 
     /// Whether anything counts for this workload, or would if it were known what its namespace wants.
@@ -116,12 +116,12 @@ impl Index {
             Default::Is(default) => default,
             Default::Unreadable | Default::Unknown => AutoReload::Everything,
         };
-        !workload.opt_in.counting(most, None).is_off()
+        !self.opt_in_of(workload).counting(most, None).is_off()
     }
 
     /// Whether it depends on the namespace what counts, and that one was not seen yet.
     pub(super) fn lacks_namespace(&self, workload: &Workload) -> bool {
-        let with = |default| workload.opt_in.counting(default, None);
+        let with = |default| self.opt_in_of(workload).counting(default, None);
         self.default_for(workload) == Default::Unknown && with(AutoReload::Off) != with(AutoReload::Everything)
     }
 
