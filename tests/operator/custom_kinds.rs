@@ -131,8 +131,7 @@ async fn a_rollout_is_restarted_where_that_is_what_its_owner_wants() {
     let ns = turn.namespace("restart").await;
     install(turn.cluster(), ROLLOUT);
     let _operator = turn.operator(&[("--workload-kind", &flag(ROLLOUT))]).await;
-    let annotations =
-        json!({"restamp.dev/auto-reload": "true", "reloader.stakater.com/rollout-strategy": "restart"});
+    let annotations = json!({"restamp.dev/auto-reload": "true", "reloader.stakater.com/rollout-strategy": "restart"});
     ns.apply(&[config_map("c", &[("K", "1")]), object(ROLLOUT, &annotations)]);
     current(&ns, ROLLOUT).await;
     let before = ns.get(ROLLOUT, "w").await.unwrap();
