@@ -16,9 +16,9 @@ const AUTO: &str = "reloader.stakater.com/auto";
 const SEARCH: &str = "reloader.stakater.com/search";
 const PAUSE_PERIOD: &str = "deployment.reloader.stakater.com/pause-period";
 /// On a config: whether it counts for workloads that search.
-const MATCH: &str = "reloader.stakater.com/match";
+pub const MATCH: &str = "reloader.stakater.com/match";
 /// On a config: whether its changes roll nothing.
-const IGNORE: &str = "reloader.stakater.com/ignore";
+pub const IGNORE: &str = "reloader.stakater.com/ignore";
 
 /// The annotations of Reloader on configs.
 pub const ON_CONFIGS: [&str; 2] = [MATCH, IGNORE];

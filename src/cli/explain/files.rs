@@ -7,7 +7,7 @@ use super::{Args, ConfigFacts, ExplainError, Facts, WorkloadFacts};
 use crate::api::drift_report::DriftReport;
 use crate::cli::inventory::Inventory;
 use crate::cli::{Failure, input};
-use crate::model::explain::{Known, Operator, Sought, Unknown};
+use crate::model::explain::{Known, Operator, Sought, Unknown, hear_as_reported};
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId};
 use crate::model::workload::Workload;
 
@@ -36,9 +36,10 @@ pub(super) fn gather(args: &Args) -> Result<Facts, Failure> {
     }
 }
 
-fn of_workload(workload: Workload, inventory: &Inventory) -> WorkloadFacts {
+fn of_workload(mut workload: Workload, inventory: &Inventory) -> WorkloadFacts {
     let operator = Operator { namespace: String::new(), published: Sought::Unknown(Unknown::NotInFiles) };
     let report = report(&workload.id, &inventory.reports);
+    hear_as_reported(&mut workload, &report);
     let known = Known { unknown: unknown(&workload, inventory), configs: inventory.configs().clone() };
     WorkloadFacts { workload, known, report, operator }
 }

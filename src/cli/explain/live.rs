@@ -14,7 +14,7 @@ use crate::api::published::{CONFIG_MAP, Published};
 use crate::cli::Failure;
 use crate::cli::live::{Lister, Live, LiveError, block_on};
 use crate::model::config::{Config, ConfigMapObject, SecretObject};
-use crate::model::explain::{Known, Operator, Sought};
+use crate::model::explain::{Known, Operator, Sought, hear_as_reported};
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadKind};
 use crate::model::pod::PodObject;
 use crate::model::report::name_of;
@@ -54,9 +54,10 @@ impl Asking<'_> {
             WorkloadKind::Pod => self.get(PodObject::as_workload).await?,
             WorkloadKind::Custom(_) => Sought::NoSuchKind,
         };
-        let workload = self.found(sought)?;
+        let mut workload = self.found(sought)?;
         let report = name_of(kind.as_str(), &workload.id.name).into();
         let report = self.lister.get("DriftReport", &self.namespace, &report).await?;
+        hear_as_reported(&mut workload, &report);
         let operator = self.operator().await?;
         self.lister.configs().await?;
         let known = self.known(&workload).await?;

@@ -16,4 +16,4 @@ pub use readings::{Existence, Reading};
 pub use reload::{NoReload, NoReloadReason, OpenChange, Reload, ReloadOfConfig};
 pub use sought::{Known, Sought, Unknown};
 pub use why::{Rolls, Verdict, Why};
-pub use workload::{Subject, WorkloadExplanation, WorkloadSight, of_workload};
+pub use workload::{Subject, WorkloadExplanation, WorkloadSight, hear_as_reported, of_workload};

@@ -9,6 +9,7 @@ use super::why::{Rolls, Verdict, Why};
 use super::workload::Case;
 use crate::api::auto_reload::AutoReload;
 use crate::api::ignore::Ignore;
+use crate::api::stakater;
 use crate::model::config::Field;
 use crate::model::consumed::can_be_binary;
 use crate::model::consumption::{Read, Reference, Refresh, Via};
@@ -212,8 +213,15 @@ impl Case<'_> {
         if let Some(unknown) = unknown.get(id) {
             return Some(Why::ConfigUnknown(*unknown));
         }
-        let ignore = configs.get(id).and_then(|config| Ignore::read(&config.annotations).ok().flatten());
-        ignore.filter(|ignore| ignore.covers_reload()).map(Why::Ignored)
+        let annotations = &configs.get(id)?.annotations;
+        if let Some(ignore) = Ignore::read(annotations).ok().flatten().filter(|ignore| ignore.covers_reload()) {
+            return Some(Why::Ignored(ignore));
+        }
+        if Ignore::stops_reload(annotations, self.counting.vocabulary) {
+            return Some(Why::IgnoredByStakater);
+        }
+        let searches = self.auto_reload(id.kind) == AutoReload::Matching && !self.counting.names(id);
+        (searches && !stakater::is_match(annotations)).then_some(Why::NotMatching)
     }
 
     pub(super) fn auto_reload(&self, kind: ConfigKind) -> AutoReload {

@@ -8,6 +8,7 @@ use super::sought::Unknown;
 use crate::api::annotations::{AUTO_RELOAD, IGNORE, RELOAD_EXCLUDE, RELOAD_ON};
 use crate::api::auto_reload::AutoReload;
 use crate::api::ignore::Ignore;
+use crate::api::stakater;
 use crate::model::names::WorkloadKind;
 
 /// Whether a change would roll the workload.
@@ -38,6 +39,10 @@ pub enum Why {
     OptedIn(AutoReload),
     /// Its namespace asks for it.
     ByNamespace(AutoReload),
+    /// Reloader's annotations ask for it.
+    ByStakater(AutoReload),
+    /// Reloader's annotations would ask for it, and it is not known whether they count.
+    StakaterUnheard,
     /// The workload names the config.
     Named,
     /// Nobody asks for it.
@@ -52,6 +57,10 @@ pub enum Why {
     Excluded,
     /// The config says that its changes roll nobody.
     Ignored(Ignore),
+    /// The config says so by Reloader's annotation.
+    IgnoredByStakater,
+    /// The workload wants configs that match, and this one does not.
+    NotMatching,
     /// Objects of this kind don't roll.
     KindDoesNotRoll(WorkloadKind),
     /// This workload counts in its place, as `Kind/name`.
@@ -64,13 +73,15 @@ impl Why {
     /// Whether a change rolls the workload.
     pub fn rolls(&self) -> Rolls {
         match self {
-            Self::OptedIn(_) | Self::ByNamespace(_) | Self::Named => Rolls::Yes,
-            Self::UnreadableAnnotation | Self::ConfigUnknown(_) => Rolls::Unknown,
+            Self::OptedIn(_) | Self::ByNamespace(_) | Self::ByStakater(_) | Self::Named => Rolls::Yes,
+            Self::UnreadableAnnotation | Self::StakaterUnheard | Self::ConfigUnknown(_) => Rolls::Unknown,
             Self::NotOptedIn
             | Self::OptedOut
             | Self::ReadInPlace
             | Self::Excluded
             | Self::Ignored(_)
+            | Self::IgnoredByStakater
+            | Self::NotMatching
             | Self::KindDoesNotRoll(_)
             | Self::CountsAs(_) => Rolls::No,
         }
@@ -81,6 +92,8 @@ impl Why {
         match self {
             Self::OptedIn(_) => "OptedIn",
             Self::ByNamespace(_) => "ByNamespace",
+            Self::ByStakater(_) => "ByStakater",
+            Self::StakaterUnheard => "StakaterUnheard",
             Self::Named => "Named",
             Self::NotOptedIn => "NotOptedIn",
             Self::OptedOut => "OptedOut",
@@ -88,6 +101,8 @@ impl Why {
             Self::ReadInPlace => "ReadInPlace",
             Self::Excluded => "Excluded",
             Self::Ignored(_) => "Ignored",
+            Self::IgnoredByStakater => "IgnoredByStakater",
+            Self::NotMatching => "NotMatching",
             Self::KindDoesNotRoll(_) => "KindDoesNotRoll",
             Self::CountsAs(_) => "CountsAsItsOwner",
             Self::ConfigUnknown(_) => "ConfigUnknown",
@@ -102,7 +117,15 @@ impl fmt::Display for Why {
             Self::ByNamespace(auto_reload) => {
                 write!(f, "{AUTO_RELOAD} of its namespace is {:?}", auto_reload.as_str())
             }
-            Self::Named => write!(f, "{RELOAD_ON} names it"),
+            Self::ByStakater(AutoReload::Matching) => {
+                f.write_str("Reloader's annotation search asks for it, for configs that match")
+            }
+            Self::ByStakater(_) => f.write_str("Reloader's annotation auto asks for it"),
+            Self::StakaterUnheard => f.write_str(
+                "Reloader's annotations ask for it; they count where restamp runs with --stakater-annotations, and \
+                 there is no record of the workload that says so",
+            ),
+            Self::Named => write!(f, "{RELOAD_ON}, or Reloader's annotation reload, names it"),
             Self::NotOptedIn => write!(f, "not opted in: no {AUTO_RELOAD} on it, its pod template or its namespace"),
             Self::OptedOut => write!(f, "opted out: {AUTO_RELOAD} is \"false\""),
             Self::UnreadableAnnotation => {
@@ -111,6 +134,10 @@ impl fmt::Display for Why {
             Self::ReadInPlace => write!(f, "{AUTO_RELOAD} is \"at-start\", and these files change in place"),
             Self::Excluded => write!(f, "{RELOAD_EXCLUDE} excludes it"),
             Self::Ignored(ignore) => write!(f, "{IGNORE} of the config is {:?}", ignore.to_string()),
+            Self::IgnoredByStakater => write!(f, "{} of the config is \"true\"", stakater::IGNORE),
+            Self::NotMatching => {
+                write!(f, "the workload searches, and the config has no {}: \"true\"", stakater::MATCH)
+            }
             Self::KindDoesNotRoll(kind) => f.write_str(does_not_roll(*kind)),
             Self::CountsAs(owner) => write!(f, "{owner} owns it and counts in its place; explain that one"),
             Self::ConfigUnknown(unknown) => write!(f, "the config is not known: {unknown}"),

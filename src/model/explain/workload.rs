@@ -10,6 +10,8 @@ use super::why::{Verdict, Why};
 use crate::api::annotations::AUTO_RELOAD;
 use crate::api::auto_reload::AutoReload;
 use crate::api::drift_report::DriftReport;
+use crate::api::reload_status::ReloadStatus;
+use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
 use crate::model::decide::Hold;
 use crate::model::names::{ConfigKind, Name, WorkloadId};
@@ -40,6 +42,20 @@ pub struct Subject {
     pub namespace: Name,
     /// Its name.
     pub name: Name,
+}
+
+/// Reads its annotations in the vocabulary that they were read in when its report was written.
+pub fn hear_as_reported(workload: &mut Workload, report: &Sought<DriftReport>) {
+    if let Some(reload) = reported(report) {
+        workload.hear(reload.record.counting.vocabulary);
+    }
+}
+
+fn reported(report: &Sought<DriftReport>) -> Option<&ReloadStatus> {
+    match report {
+        Sought::Found(report) => report.status.as_ref()?.reload.as_ref(),
+        Sought::Absent | Sought::NoSuchKind | Sought::Unknown(_) => None,
+    }
 }
 
 /// What there is to say about one workload.
@@ -89,11 +105,7 @@ pub(super) struct Case<'a> {
 
 impl<'a> Case<'a> {
     pub(super) fn new(sight: &'a WorkloadSight<'a>) -> Self {
-        let before = match sight.report {
-            Sought::Found(report) => report.status.as_ref().and_then(|status| status.reload.as_ref()),
-            Sought::Absent | Sought::NoSuchKind | Sought::Unknown(_) => None,
-        };
-        let before = before.map(|reload| &reload.record.counting);
+        let before = reported(sight.report).map(|reload| &reload.record.counting);
         let counting = sight.workload.opt_in.counting(sight.default, before);
         Self { workload: sight.workload, known: sight.known, counting, before }
     }
@@ -114,10 +126,19 @@ impl<'a> Case<'a> {
             (Some(AutoReload::Off), _) => Why::OptedOut,
             (Some(_), Some(most)) => Why::OptedIn(most),
             (None, Some(most)) if unreadable => Why::OptedIn(most),
+            (None, Some(most)) if !opt_in.is_silent() => Why::ByStakater(most),
             (None, Some(most)) => Why::ByNamespace(most),
             (_, None) if !self.counting.reload_on.is_empty() => Why::Named,
+            (_, None) if self.would_count_if_heard() => Why::StakaterUnheard,
             (_, None) => Why::NotOptedIn,
         }
+    }
+
+    /// Whether Reloader's annotations opt it in, and were not heard.
+    fn would_count_if_heard(&self) -> bool {
+        let mut heard = self.workload.clone();
+        heard.hear(Vocabulary::WithStakater);
+        self.workload.opt_in.vocabulary.is_own() && !heard.opt_in.counting(AutoReload::Off, None).is_off()
     }
 
     /// What new pods could not start without.
@@ -131,5 +152,54 @@ impl<'a> Case<'a> {
 impl From<&WorkloadId> for Subject {
     fn from(id: &WorkloadId) -> Self {
         Self { kind: id.kind.as_str(), namespace: id.namespace.clone(), name: id.name.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::opt_in::{Annotations, OptIn};
+    use crate::model::builders::{config_map, deployment};
+    use crate::model::config::Configs;
+    use rstest::rstest;
+
+    const AUTO: (&str, &str) = ("reloader.stakater.com/auto", "true");
+    const SEARCH: (&str, &str) = ("reloader.stakater.com/search", "true");
+    const IGNORE: (&str, &str) = ("reloader.stakater.com/ignore", "true");
+
+    /// Why a change would roll a workload with this annotation, and why one of its config with these would.
+    fn explained(vocabulary: Vocabulary, own: (&str, &str), config: &[(&str, &str)]) -> [&'static str; 2] {
+        let own = [(own.0.to_owned(), own.1.to_owned())].into();
+        let annotations = Annotations::with_stakater(Some(&own), None).map(Box::new);
+        let read = deployment("w").env_from("ConfigMap/c").build();
+        let mut workload = Workload { opt_in: OptIn::read(Some(&own), None), annotations, ..read };
+        workload.hear(vocabulary);
+        let all = config.iter().fold(config_map("c").value("A", "1"), |all, (name, value)| all.annotated(name, value));
+        let known = Known { configs: Configs::from_iter([all.build()]), ..Known::default() };
+        let operator = Operator { namespace: String::new(), published: Sought::Absent };
+        let sight = WorkloadSight {
+            workload: &workload,
+            default: AutoReload::Off,
+            known: &known,
+            report: &Sought::Absent,
+            operator: &operator,
+        };
+        let explanation = of_workload(&sight);
+        [explanation.verdict.reason, explanation.readings[0].verdict.reason]
+    }
+
+    #[rstest]
+    #[case::heard(Vocabulary::WithStakater, AUTO, &[], ["ByStakater", "ByStakater"])]
+    #[case::not_heard(Vocabulary::Own, AUTO, &[], ["StakaterUnheard", "StakaterUnheard"])]
+    #[case::ignored(Vocabulary::WithStakater, AUTO, &[IGNORE], ["ByStakater", "IgnoredByStakater"])]
+    #[case::without_a_match(Vocabulary::WithStakater, SEARCH, &[], ["ByStakater", "NotMatching"])]
+    #[case::nothing_that_opts_in(Vocabulary::Own, IGNORE, &[], ["NotOptedIn", "NotOptedIn"])]
+    fn reloaders_annotations_are_explained(
+        #[case] vocabulary: Vocabulary,
+        #[case] own: (&str, &str),
+        #[case] config: &[(&str, &str)],
+        #[case] expected: [&str; 2],
+    ) {
+        assert_eq!(explained(vocabulary, own, config), expected);
     }
 }
