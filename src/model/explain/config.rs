@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::workload::Subject;
 use crate::api::annotations::IGNORE;
-use crate::api::drift_report::{Baseline, Cause, Consumer, FindingStatus};
+use crate::api::drift_report::{Baseline, Consumer};
 use crate::api::ignore::Ignore;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
 use crate::model::declared::Declared;
-use crate::model::drift::{Claim, NotLookedAt, claims_of, drift_of};
+use crate::model::drift::{Claim, Finding, NotLookedAt, StaleCause, claims_of, drift_of};
 use crate::model::last_applied::{ANNOTATION, LastApplied};
 use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::managers::Managers;
@@ -157,8 +157,7 @@ impl From<&Claim> for DriftOfKey {
     fn from(claim: &Claim) -> Self {
         match claim {
             Claim::Finding(finding) => {
-                let status = FindingStatus::from(finding.clone());
-                Self { is_finding: true, reason: status.r#type.to_string(), message: in_words(&status) }
+                Self { is_finding: true, reason: finding.r#type().to_string(), message: in_words(finding) }
             }
             Claim::Silence(silence) => {
                 Self { is_finding: false, reason: silence.reason().to_owned(), message: silence.to_string() }
@@ -167,13 +166,18 @@ impl From<&Claim> for DriftOfKey {
     }
 }
 
-fn in_words(finding: &FindingStatus) -> String {
-    let what = finding.r#type.meaning();
-    match (&finding.manager, finding.cause) {
-        (Some(manager), Some(Cause::LeftByApply)) => format!("{what}; {manager} wrote it, and its apply left it"),
-        (Some(manager), _) => format!("{what}; {manager} wrote it"),
-        (None, Some(Cause::Unowned)) => format!("{what}; nobody owns it, so nobody prunes it"),
-        (None, _) => what.to_owned(),
+fn in_words(finding: &Finding) -> String {
+    match finding {
+        Finding::StaleKey { cause: StaleCause::LeftByApply(writer), .. } => {
+            format!("{} wrote it, and never prunes it", writer.manager)
+        }
+        Finding::StaleKey { cause: StaleCause::Unowned, .. } => "nobody owns it, so nobody prunes it".to_owned(),
+        Finding::UndeclaredKey { by, .. } => format!("{} added it", by.manager),
+        Finding::MissingKey { .. } => "the next apply adds it".to_owned(),
+        Finding::ValueDiffers { by: Some(by), .. } => {
+            format!("{} changed it, and the next apply reverts it", by.manager)
+        }
+        Finding::ValueDiffers { by: None, .. } => "the next apply reverts it".to_owned(),
     }
 }
 
