@@ -69,12 +69,22 @@ pub enum ConnectError {
 impl Target {
     /// Connects: by the given kubeconfig, else the usual one, else the ServiceAccount of the pod that we run in.
     pub async fn connect(&self) -> Result<Connection, ConnectError> {
+        self.connect_reading_for(None).await
+    }
+
+    /// Connects for short calls alone: one that gets no byte for so long fails. A watch would not survive that.
+    pub async fn connect_for_short_calls(&self, patience: Duration) -> Result<Connection, ConnectError> {
+        self.connect_reading_for(Some(patience)).await
+    }
+
+    async fn connect_reading_for(&self, patience: Option<Duration>) -> Result<Connection, ConnectError> {
         // One provider for the process; if another part has installed it already, it is the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = self.config().await?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         // It would repeat calls for minutes, writes too, behind our back.
         config.default_retry = false;
+        config.read_timeout = patience;
         let server = config.cluster_url.to_string();
         match Client::try_from(config) {
             Ok(client) => Ok(Connection { client, server }),

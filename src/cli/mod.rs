@@ -7,6 +7,7 @@ mod inventory;
 mod live;
 pub mod run;
 pub mod scan;
+pub mod scope;
 mod table;
 
 use std::io::{self, Write};

@@ -2,11 +2,13 @@
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tracing_subscriber::EnvFilter;
 
 use crate::api::published::Mode;
+use crate::cli::scope::ScopeArgs;
 use crate::connect::Target;
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::operator::engine::Settings;
@@ -25,6 +27,8 @@ pub struct Args {
     /// Where to serve /metrics, /healthz and /readyz
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
     bind: SocketAddr,
+    #[command(flatten)]
+    scope: ScopeArgs,
     /// How long configs must be quiet before a workload rolls
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
     settle: SignedDuration,
@@ -81,6 +85,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         bind: args.bind,
         lease_seconds: args.lease_seconds,
         settings: Settings {
+            scope: Arc::new(args.scope.clone().into()),
             policy: Policy {
                 settle: args.settle,
                 on_create: args.on_create,

@@ -290,6 +290,24 @@ impl WorkloadBuilder {
         self
     }
 
+    /// Without an annotation: its namespace says what it wants.
+    pub(crate) fn silent(mut self) -> Self {
+        self.workload.opt_in.auto_reload = None;
+        self
+    }
+
+    /// Owned by a controller.
+    pub(crate) fn owned_by_a_controller(mut self) -> Self {
+        self.workload.owned = Owned::ByController("Database".to_owned());
+        self
+    }
+
+    /// In this namespace.
+    pub(crate) fn within(mut self, namespace: &str) -> Self {
+        self.workload.id.namespace = namespace.into();
+        self
+    }
+
     /// Whose annotation says this.
     pub(crate) fn auto_reload(mut self, auto_reload: AutoReload) -> Self {
         self.workload.opt_in.auto_reload = Some(auto_reload);
@@ -596,6 +614,7 @@ impl Scene {
             configs: &configs,
             pods: &pods,
             replica_set: self.replica_set.as_ref(),
+            namespace_deleting: false,
             has_unplaced_pods: self.has_unplaced_pods,
             pods_seen_to: self.pods_seen_to,
             is_followed: self.is_followed,

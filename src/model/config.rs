@@ -59,45 +59,69 @@ pub enum Field {
 
 /// Configs by their id.
 #[derive(Debug, Clone, Default)]
-pub struct Configs(BTreeMap<ConfigId, Config>);
+pub struct Configs {
+    known: BTreeMap<ConfigId, Config>,
+    others: Others,
+}
+
+/// What is known of the configs that are not among the known ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Others {
+    /// They don't exist.
+    #[default]
+    Absent,
+    /// Nothing: only some configs are looked at.
+    Unknown,
+}
 
 impl Configs {
+    /// None yet, of which the others are like this.
+    pub fn with_others(others: Others) -> Self {
+        Self { known: BTreeMap::new(), others }
+    }
+
+    /// Whether it is not known whether this config exists.
+    pub fn is_unknown(&self, id: &ConfigId) -> bool {
+        self.others == Others::Unknown && !self.known.contains_key(id)
+    }
+
     /// This config, if it exists.
     pub fn get(&self, id: &ConfigId) -> Option<&Config> {
-        self.0.get(id)
+        self.known.get(id)
     }
 
     /// The live keys of this config, if it exists.
     pub fn values(&self, id: &ConfigId) -> Option<&BTreeMap<KeyName, LiveValue>> {
-        self.0.get(id).map(|config| &config.values)
+        self.known.get(id).map(|config| &config.values)
     }
 
     /// Puts a config in its place; the one that was there before comes back.
     pub fn insert(&mut self, config: Config) -> Option<Config> {
-        self.0.insert(config.id.clone(), config)
+        self.known.insert(config.id.clone(), config)
     }
 
     /// Takes a config out.
     pub fn remove(&mut self, id: &ConfigId) -> Option<Config> {
-        self.0.remove(id)
+        self.known.remove(id)
     }
 
     /// Those of one kind in one namespace.
     pub fn within<'a>(&'a self, kind: ConfigKind, namespace: &'a Name) -> impl Iterator<Item = &'a Config> + use<'a> {
         let first = ConfigId { kind, namespace: namespace.clone(), name: "".into() };
-        let from = self.0.range(first..).map(|(_, config)| config);
+        let from = self.known.range(first..).map(|(_, config)| config);
         from.take_while(move |config| config.id.kind == kind && config.id.namespace == *namespace)
     }
 
     /// All of them, by kind, namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &Config> {
-        self.0.values()
+        self.known.values()
     }
 }
 
 impl FromIterator<Config> for Configs {
     fn from_iter<I: IntoIterator<Item = Config>>(configs: I) -> Self {
-        Self(configs.into_iter().map(|config| (config.id.clone(), config)).collect())
+        let known = configs.into_iter().map(|config| (config.id.clone(), config)).collect();
+        Self { known, others: Others::Absent }
     }
 }
 

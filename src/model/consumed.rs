@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::ignore::Ignore;
-use crate::model::config::{Config, Configs, Field};
+use crate::model::config::{Configs, Field};
 use crate::model::consumption::{Consumption, Via};
 use crate::model::counting::Counting;
 use crate::model::digest::{Digest, HashKey};
@@ -43,6 +43,8 @@ pub enum Presence {
     Absent,
     /// It does, at this version.
     Present(Option<ResourceVersion>),
+    /// Nobody knows: only some configs are looked at, and it is none of them.
+    Unknown,
 }
 
 impl Consumed {
@@ -51,7 +53,7 @@ impl Consumed {
         let mut consumed = Self::default();
         for id in consumption.configs_that_count(counting) {
             let optional = !consumption.starts_without(id).is_empty();
-            consumed.0.insert(id.clone(), ConsumedConfig::new(configs.get(id), optional));
+            consumed.0.insert(id.clone(), ConsumedConfig::new(id, configs, optional));
         }
         for read in consumption.reads(configs) {
             if !counting.counts(&read.config, read.via.refresh()) || counting.excludes_key(&read.config, &read.key) {
@@ -75,7 +77,7 @@ impl Consumed {
         let live = kinds.into_iter().flat_map(|kind| configs.within(kind, namespace)).map(|config| config.id.clone());
         for id in literal.chain(live).filter(|id| counting.names(id)).collect::<BTreeSet<_>>() {
             let config = configs.get(&id);
-            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(config, true));
+            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(&id, configs, true));
             let values = config.into_iter().flat_map(|config| &config.values);
             let values = values.filter(|(key, _)| !counting.excludes_key(&id, key));
             entry.keys.extend(values.map(|(key, value)| (key.clone(), Some(value.fingerprint))));
@@ -100,8 +102,13 @@ impl Consumed {
 }
 
 impl ConsumedConfig {
-    fn new(config: Option<&Config>, optional: bool) -> Self {
-        let presence = config.map_or(Presence::Absent, |config| Presence::Present(config.resource_version));
+    fn new(id: &ConfigId, configs: &Configs, optional: bool) -> Self {
+        let config = configs.get(id);
+        let presence = match config {
+            Some(config) => Presence::Present(config.resource_version),
+            None if configs.is_unknown(id) => Presence::Unknown,
+            None => Presence::Absent,
+        };
         let ignore = config.and_then(|config| Ignore::read(&config.annotations).ok().flatten());
         let ignored = ignore.is_some_and(Ignore::covers_reload);
         let attention = if ignored { Attention::Ignored } else { Attention::Counts };
@@ -111,15 +118,15 @@ impl ConsumedConfig {
     /// The version of its last write. A pod that is younger has read it as it is now.
     pub fn version(&self) -> Option<ResourceVersion> {
         match self.presence {
-            Presence::Absent => None,
+            Presence::Absent | Presence::Unknown => None,
             Presence::Present(version) => version,
         }
     }
 
-    /// The digest of its consumed keys; `None` while it does not exist.
+    /// The digest of its consumed keys; `None` while it does not exist, or is unknown.
     pub fn digest(&self, id: &ConfigId, key: &HashKey) -> Option<Digest> {
         match self.presence {
-            Presence::Absent => None,
+            Presence::Absent | Presence::Unknown => None,
             Presence::Present(_) => Some(key.digest_config(id, self.keys.iter())),
         }
     }

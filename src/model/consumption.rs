@@ -261,6 +261,9 @@ pub struct Reference<'a> {
 impl Reference<'_> {
     fn missing(&self, configs: &Configs) -> Vec<Missing> {
         let Some(values) = configs.values(self.config) else {
+            if configs.is_unknown(self.config) {
+                return Vec::new();
+            }
             return vec![Missing { config: self.config.clone(), key: None }];
         };
         let absent = self.keys.iter().filter(|key| match values.get(**key) {

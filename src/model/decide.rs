@@ -65,6 +65,8 @@ pub enum Hold {
     Missing(Missing),
     /// It is being deleted.
     BeingDeleted,
+    /// Its namespace is being deleted.
+    NamespaceBeingDeleted,
     /// Somebody removed the stamp again and again.
     StampStripped,
     /// Another installation of restamp keeps its report.
@@ -81,14 +83,15 @@ pub enum Hold {
 
 impl Hold {
     /// Every reason, as the metric's label has it.
-    pub const REASONS: [&'static str; 5] =
-        ["MissingReference", "BeingDeleted", "StampStripped", "OtherInstance", "NotSynced"];
+    pub const REASONS: [&'static str; 6] =
+        ["MissingReference", "BeingDeleted", "NamespaceBeingDeleted", "StampStripped", "OtherInstance", "NotSynced"];
 
     /// The reason in one word.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Missing(_) => "MissingReference",
             Self::BeingDeleted => "BeingDeleted",
+            Self::NamespaceBeingDeleted => "NamespaceBeingDeleted",
             Self::StampStripped => "StampStripped",
             Self::OtherInstance { .. } => "OtherInstance",
             Self::NotSynced { .. } => "NotSynced",
@@ -112,6 +115,7 @@ impl fmt::Display for Hold {
                 config.kind, config.name
             ),
             Self::BeingDeleted => f.write_str("it is being deleted"),
+            Self::NamespaceBeingDeleted => f.write_str("its namespace is being deleted"),
             Self::StampStripped => write!(
                 f,
                 "the stamp was removed from the pod template again and again; let other managers leave {} alone",
@@ -141,6 +145,9 @@ pub fn decide(record: &Record, sight: &Sight<'_>) -> Decision {
     }
     if sight.workload.deleting {
         return Decision::Hold(Hold::BeingDeleted);
+    }
+    if sight.namespace_deleting {
+        return Decision::Hold(Hold::NamespaceBeingDeleted);
     }
     if delivered::is_delivered(record, sight) || is_empty_behind_the_stamp(record, sight) {
         return Decision::Close; // whoever rolled it

@@ -2,23 +2,25 @@
 //!
 //! It is synchronous: `apply` takes one event, opens the entries that this event opens, and tells what to look at.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::api::auto_reload::AutoReload;
 use crate::model::cause::Cause;
-use crate::model::config::{Config, Configs};
+use crate::model::config::{Config, Configs, Others};
 use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
 use crate::model::decide::{self, Decision, Hold};
 use crate::model::digest::Keyring;
+use crate::model::index::lists::{Ended, Lists};
 use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::namespace::Namespace;
 use crate::model::observe::{News, Sight};
 use crate::model::pod::Pod;
 use crate::model::policy::Policy;
 use crate::model::record::Record;
+use crate::model::scope::{Extent, Scope};
 use crate::model::stamp::Stamp;
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Progress, Revision, Workload};
@@ -36,6 +38,8 @@ pub enum Object {
     Pod(Pod),
     /// The record in one of our reports.
     Report(StoredRecord),
+    /// A namespace.
+    Namespace(Namespace),
 }
 
 /// A record as it was stored.
@@ -57,17 +61,18 @@ enum Identity {
     Config(ConfigId),
     Workload(WorkloadId),
     Uid(Uid),
+    Namespace(Name),
 }
 
 /// What a watch saw.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A full list begins.
-    ListBegins(Watched),
+    ListBegins(Watched, Extent),
     /// An object in that list.
-    Listed(Watched, Object),
+    Listed(Watched, Extent, Object),
     /// The list is complete: what it did not hold is gone.
-    ListEnds(Watched),
+    ListEnds(Watched, Extent),
     /// An object was made or changed, as it happened.
     Applied(Watched, Object),
     /// An object was deleted.
@@ -81,6 +86,10 @@ pub struct Work {
     pub workloads: BTreeSet<WorkloadId>,
     /// Configs whose report may be another one now.
     pub configs: BTreeSet<ConfigId>,
+    /// Namespaces whose annotation may be another one now.
+    pub namespaces: BTreeSet<Name>,
+    /// Namespaces that came into scope: they have to be listed.
+    pub gained: Vec<Name>,
     /// What came to light, by workload.
     pub news: Vec<(WorkloadId, News)>,
 }
@@ -104,6 +113,7 @@ pub struct Index {
     keyring: Arc<Keyring>,
     policy: Policy,
     instance: String,
+    scope: Arc<Scope>,
     configs: Configs,
     workloads: HashMap<WorkloadId, Tracked>,
     /// The workloads that name a config.
@@ -115,21 +125,23 @@ pub struct Index {
     pods_of: HashMap<Uid, BTreeSet<Uid>>,
     /// ReplicaSets that pods name and that were not seen yet, or no more, with their namespace.
     unplaced: HashMap<Uid, Name>,
-    /// The latest version that the watch of pods has shown.
-    pods_seen_to: Option<ResourceVersion>,
     stored: HashMap<WorkloadId, StoredRecord>,
-    synced: BTreeSet<Watched>,
-    /// What a list in progress has shown so far.
-    listed: BTreeMap<Watched, HashSet<Identity>>,
+    namespaces: HashMap<Name, Namespace>,
+    lists: Lists,
 }
 
+const POD: Watched = Watched::Workload(WorkloadKind::Pod);
+
 impl Index {
-    /// An empty index of the installation in this namespace.
+    /// An empty index of the installation in this namespace, for the whole cluster.
     pub fn new(keyring: Arc<Keyring>, policy: Policy, instance: &str) -> Self {
+        let scope = Arc::new(Scope::default());
         Self {
             keyring,
             policy,
             instance: instance.to_owned(),
+            lists: Lists::of(&scope),
+            scope,
             configs: Configs::default(),
             workloads: HashMap::new(),
             consumers: HashMap::new(),
@@ -139,11 +151,17 @@ impl Index {
             pods: HashMap::new(),
             pods_of: HashMap::new(),
             unplaced: HashMap::new(),
-            pods_seen_to: None,
             stored: HashMap::new(),
-            synced: BTreeSet::new(),
-            listed: BTreeMap::new(),
+            namespaces: HashMap::new(),
         }
+    }
+
+    /// The same for another scope.
+    pub fn within(mut self, scope: Arc<Scope>) -> Self {
+        self.lists = Lists::of(&scope);
+        self.configs = Configs::with_others(if scope.configs.is_some() { Others::Unknown } else { Others::Absent });
+        self.scope = scope;
+        self
     }
 
     /// The configs.
@@ -168,23 +186,30 @@ impl Index {
 
     /// Whether this kind has had its first full list.
     pub fn is_synced(&self, kind: Watched) -> bool {
-        self.synced.contains(&kind)
+        self.lists.is_synced(kind)
+    }
+
+    /// Whether every needed kind has had its first full list in this namespace.
+    pub fn is_synced_within(&self, namespace: &Name) -> bool {
+        let mut needed = self.scope.watched().filter(|kind| kind.is_needed());
+        needed.all(|kind| self.lists.is_synced_in(kind, namespace))
     }
 
     /// Takes what a watch saw at this time.
     pub fn apply(&mut self, event: Event, now: Timestamp) -> Work {
         let mut work = Work::default();
-        if let Event::Listed(kind, object) | Event::Applied(kind, object) | Event::Deleted(kind, object) = &event
-            && *kind == Watched::Workload(WorkloadKind::Pod)
-        {
-            self.pods_seen_to = self.pods_seen_to.max(object.version());
+        match &event {
+            Event::Listed(POD, extent, pod) => self.lists.saw_pod(pod.namespace(), pod.version(), Some(extent)),
+            Event::Applied(POD, pod) | Event::Deleted(POD, pod) => {
+                self.lists.saw_pod(pod.namespace(), pod.version(), None);
+            }
+            _ => {}
         }
         match event {
-            Event::ListBegins(kind) => {
-                self.listed.insert(kind, HashSet::new());
-            }
-            Event::Listed(kind, object) => {
-                self.listed.entry(kind).or_default().insert(object.identity());
+            Event::ListBegins(kind, extent) => self.lists.begin(kind, extent),
+            Event::Listed(kind, _, object) | Event::Applied(kind, object) if !self.takes(kind, &object) => {}
+            Event::Listed(kind, extent, object) => {
+                self.lists.note(kind, extent, object.identity());
                 self.insert(object, None, now, &mut work);
             }
             Event::Applied(_, object) => {
@@ -192,41 +217,50 @@ impl Index {
                 self.insert(object, version, now, &mut work);
             }
             Event::Deleted(kind, object) => self.remove(kind, &object.identity(), now, &mut work),
-            Event::ListEnds(kind) => self.end_list(kind, now, &mut work),
+            Event::ListEnds(kind, extent) => self.end_list(kind, &extent, now, &mut work),
         }
         work
     }
 
-    fn end_list(&mut self, kind: Watched, now: Timestamp, work: &mut Work) {
-        let listed = self.listed.remove(&kind).unwrap_or_default();
-        let gone: Vec<Identity> = self.identities(kind).filter(|identity| !listed.contains(identity)).collect();
+    fn takes(&self, kind: Watched, object: &Object) -> bool {
+        kind == Watched::Namespace || self.is_in_scope(object.namespace())
+    }
+
+    fn end_list(&mut self, kind: Watched, extent: &Extent, now: Timestamp, work: &mut Work) {
+        let (listed, ended) = self.lists.end(kind, extent);
+        let identities = self.identities(kind, extent);
+        let gone: Vec<Identity> = identities.filter(|identity| !listed.contains(identity)).collect();
         for identity in gone {
             self.remove(kind, &identity, now, work);
         }
-        if self.synced.insert(kind) {
-            let adoptable: Vec<WorkloadId> = self.workloads.keys().cloned().collect();
-            for id in adoptable {
+        if ended == Ended::First {
+            let adoptable = self.workloads.keys().filter(|id| extent.covers(&id.namespace));
+            for id in adoptable.cloned().collect::<Vec<WorkloadId>>() {
+                self.forget_birth_of_the_opted_out(&id);
                 self.look(&id, now, work);
             }
-            work.configs.extend(self.configs.iter().map(|config| config.id.clone()));
+            let configs = self.configs.iter().map(|config| &config.id).filter(|id| extent.covers(&id.namespace));
+            work.configs.extend(configs.cloned());
         }
     }
 
-    fn identities(&self, kind: Watched) -> Box<dyn Iterator<Item = Identity> + '_> {
-        let configs = self.configs.iter().map(|config| &config.id);
+    fn identities<'a>(&'a self, kind: Watched, extent: &'a Extent) -> Box<dyn Iterator<Item = Identity> + 'a> {
+        let configs = self.configs.iter().map(|config| &config.id).filter(|id| extent.covers(&id.namespace));
         let configs = configs.filter(move |id| Watched::Config(id.kind) == kind).cloned().map(Identity::Config);
-        let workloads = self.workloads.keys().filter(move |id| Watched::Workload(id.kind) == kind);
-        let workloads = workloads.cloned().map(Identity::Workload);
+        let workloads = self.workloads.keys().filter(|id| extent.covers(&id.namespace));
+        let workloads = workloads.filter(move |id| Watched::Workload(id.kind) == kind).cloned().map(Identity::Workload);
+        let replica_sets = self.replica_sets.values().filter(|set| extent.covers(&set.namespace)).map(|set| &set.uid);
+        let pods = self.pods.values().filter(|pod| extent.covers(&pod.namespace)).map(|pod| &pod.uid);
+        let reports = self.stored.keys().filter(|id| extent.covers(&id.namespace));
         match kind {
             Watched::Config(_) => Box::new(configs),
             Watched::Workload(WorkloadKind::ReplicaSet) => {
-                Box::new(workloads.chain(self.replica_sets.keys().cloned().map(Identity::Uid)))
+                Box::new(workloads.chain(replica_sets.cloned().map(Identity::Uid)))
             }
-            Watched::Workload(WorkloadKind::Pod) => {
-                Box::new(workloads.chain(self.pods.keys().cloned().map(Identity::Uid)))
-            }
+            Watched::Workload(WorkloadKind::Pod) => Box::new(workloads.chain(pods.cloned().map(Identity::Uid))),
             Watched::Workload(_) => Box::new(workloads),
-            Watched::Report => Box::new(self.stored.keys().cloned().map(Identity::Workload)),
+            Watched::Report => Box::new(reports.cloned().map(Identity::Workload)),
+            Watched::Namespace => Box::new(self.namespaces.keys().cloned().map(Identity::Namespace)),
         }
     }
 
@@ -250,6 +284,7 @@ impl Index {
                 self.stored.insert(id.clone(), stored);
                 self.look(&id, now, work);
             }
+            Object::Namespace(namespace) => self.insert_namespace(namespace, now, work),
         }
     }
 
@@ -290,7 +325,7 @@ impl Index {
         if let Some(before) = before.as_ref().filter(|before| workload.version < before.workload.version) {
             workload = before.workload.clone();
         }
-        let opted_in = !self.counting(&workload, None).is_off();
+        let opted_in = self.may_count(&workload);
         workload.born = before.as_ref().map_or(seen.filter(|_| opted_in), |before| before.workload.born);
         if let Some(uid) = workload.uid.clone() {
             self.remove_owned(&uid, work); // its controller let it go
@@ -310,10 +345,7 @@ impl Index {
     /// Whether an edit of the template took the opt-in along.
     fn lost_its_opt_in(&self, before: &Tracked, now: &Workload) -> bool {
         let says_nothing = now.opt_in.auto_reload.is_none() && now.opt_in.problems.is_empty();
-        before.record.is_some()
-            && now.generation != before.workload.generation
-            && says_nothing
-            && self.counting(now, None).is_off()
+        before.record.is_some() && now.generation != before.workload.generation && says_nothing && !self.may_count(now)
     }
 
     /// Keeps the reverse map: which workloads name a config.
@@ -399,6 +431,7 @@ impl Index {
                 }
                 work.workloads.insert(id.clone());
             }
+            Identity::Namespace(name) => self.remove_namespace(name, now, work),
             Identity::Uid(uid) => self.remove_owned(uid, work),
         }
     }
@@ -451,14 +484,7 @@ impl Index {
     /// Whether nothing counts for a workload; not while it is unknown what its annotations or its namespace want.
     pub fn is_opted_out(&self, tracked: &Tracked) -> bool {
         let workload = &tracked.workload;
-        workload.opt_in.problems.is_empty()
-            && self.unsynced(workload).is_none()
-            && self.counting(workload, None).is_off()
-    }
-
-    /// What counts for this workload.
-    fn counting(&self, workload: &Workload, before: Option<&Counting>) -> Counting {
-        workload.opt_in.counting(AutoReload::Off, before)
+        workload.opt_in.problems.is_empty() && self.unsynced(workload).is_none() && !self.may_count(workload)
     }
 
     /// Takes the record from the workload's report, if there is none yet; unless the report is another installation's.
@@ -483,7 +509,9 @@ impl Index {
         };
         let configs = workload.consumption.configs().into_iter().map(|id| Watched::Config(id.kind));
         let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
-        needed.chain(configs).find(|kind| !self.synced.contains(kind))
+        let namespace = &workload.id.namespace;
+        let unsynced = needed.chain(configs).find(|kind| !self.lists.is_synced_in(*kind, namespace));
+        unsynced.or_else(|| self.lacks_namespace(workload).then_some(Watched::Namespace))
     }
 
     fn with_sight<R>(
@@ -504,8 +532,9 @@ impl Index {
             configs: &self.configs,
             pods: &self.pods_of_workload(uid),
             replica_set: self.current_replica_set(workload),
+            namespace_deleting: self.is_namespace_deleting(&workload.id.namespace),
             has_unplaced_pods: self.has_unplaced_pods(workload),
-            pods_seen_to: self.pods_seen_to,
+            pods_seen_to: self.lists.pods_seen_to(&workload.id.namespace),
             is_followed: tracked.is_followed,
             policy: &self.policy,
             now,
@@ -619,6 +648,18 @@ impl Object {
             Self::ReplicaSet(replica_set) => Identity::Uid(replica_set.uid.clone()),
             Self::Pod(pod) => Identity::Uid(pod.uid.clone()),
             Self::Report(stored) => Identity::Workload(stored.workload.clone()),
+            Self::Namespace(namespace) => Identity::Namespace(namespace.name.clone()),
+        }
+    }
+
+    fn namespace(&self) -> &Name {
+        match self {
+            Self::Config(config) => &config.id.namespace,
+            Self::Workload(workload) => &workload.id.namespace,
+            Self::ReplicaSet(replica_set) => &replica_set.namespace,
+            Self::Pod(pod) => &pod.namespace,
+            Self::Report(stored) => &stored.workload.namespace,
+            Self::Namespace(namespace) => &namespace.name,
         }
     }
 
@@ -627,7 +668,7 @@ impl Object {
             Self::Config(config) => config.resource_version,
             Self::Workload(workload) => workload.version,
             Self::Pod(pod) => pod.version,
-            Self::ReplicaSet(_) | Self::Report(_) => None,
+            Self::ReplicaSet(_) | Self::Report(_) | Self::Namespace(_) => None,
         }
     }
 }
@@ -641,5 +682,7 @@ fn remove_from(map: &mut HashMap<Uid, BTreeSet<Uid>>, owner: &Uid, member: &Uid)
     }
 }
 
+mod lists;
+mod namespaces;
 #[cfg(test)]
 mod tests;

@@ -36,9 +36,11 @@ pub struct Sight<'a> {
     pub pods: &'a [&'a Pod],
     /// The ReplicaSet that its controller works towards, for a Deployment.
     pub replica_set: Option<&'a Uid>,
+    /// Whether its namespace is being deleted.
+    pub namespace_deleting: bool,
     /// Whether there are pods in its namespace of which only their ReplicaSet tells whose they are, and it is unknown.
     pub has_unplaced_pods: bool,
-    /// The latest version that the watch of pods has shown, of any pod.
+    /// The latest version that the watch of its pods has shown, of any pod.
     pub pods_seen_to: Option<ResourceVersion>,
     /// Whether this process has looked at it before: from then on it knows of each stamp of its own.
     pub is_followed: bool,
@@ -99,7 +101,11 @@ impl Record {
             .then(|| Consumed::of(&workload.id.namespace, &workload.consumption, &self.counting, sight.configs));
         let before = other_counting.as_ref().unwrap_or(sight.consumed);
         self.counting = sight.counting.clone();
-        self.entries.retain(|entry| sight.consumed.get(&entry.config.within(&sight.workload.id.namespace)).is_some());
+        self.entries.retain(|entry| {
+            let id = entry.config.within(&sight.workload.id.namespace);
+            let unknown = sight.configs.is_unknown(&id) && sight.counting.names(&id);
+            unknown || sight.consumed.get(&id).is_some()
+        });
         for (id, config) in sight.consumed.iter() {
             let counted = before.get(id);
             match self.entry_mut(&id.local()) {
@@ -197,6 +203,9 @@ impl Entry {
         sight: &Sight<'_>,
         keyring: &Keyring,
     ) -> Option<News> {
+        if config.presence == Presence::Unknown {
+            return None;
+        }
         if config.presence == Presence::Absent {
             return self.vanish(config, sight);
         }
@@ -236,11 +245,13 @@ impl Entry {
         (was_there && counts).then(|| open(self, config, sight, keys))
     }
 
-    /// A config that was never there before appears. Where it is required the pods waited for it.
+    /// A config that was never there before appears. Where it is required the pods waited for it. One that was only
+    /// unknown is seen for the first time.
     fn appear(&mut self, id: &ConfigId, config: &ConsumedConfig, sight: &Sight<'_>, keyring: &Keyring) -> Option<News> {
+        let was_absent = self.absent_since.is_some();
         *self = Self::new(id, config, keyring.current(), sight.now);
         let optional = config.optional && sight.policy.on_create == Edge::Roll;
-        let may_be_unread = optional || !is_as_it_was_made(sight, id) || ran_before(sight, id);
+        let may_be_unread = was_absent && (optional || !is_as_it_was_made(sight, id) || ran_before(sight, id));
         may_be_unread.then(|| open(self, config, sight, config.keys.keys().cloned().collect()))
     }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::cause::Cause;
-use crate::model::consumed::ConsumedConfig;
+use crate::model::consumed::{ConsumedConfig, Presence};
 use crate::model::counting::Counting;
 use crate::model::digest::{Digest, HashKey, KeyDigest};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion};
@@ -37,7 +37,7 @@ pub struct Record {
 pub struct Entry {
     /// The config, as `Kind/name`.
     pub config: ConfigName,
-    /// The digest of its consumed keys; none while it was never there.
+    /// The digest of its consumed keys; none while it was never seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
     /// The consumed keys, each with a short digest; empty where there are too many to name.
@@ -46,7 +46,7 @@ pub struct Entry {
     /// When it last changed, as far as restamp saw it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_changed: Option<Timestamp>,
-    /// Since when it does not exist.
+    /// Since when it does not exist; none while it is out of restamp's scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent_since: Option<Timestamp>,
     /// The change that is not delivered yet: while there is one, the entry is open.
@@ -206,7 +206,7 @@ impl Entry {
         let digest = config.digest(id, key);
         Self {
             config: id.local(),
-            absent_since: digest.is_none().then_some(now),
+            absent_since: (config.presence == Presence::Absent).then_some(now),
             digest,
             keys: name_keys(id, config, key),
             last_changed: None,

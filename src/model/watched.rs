@@ -13,15 +13,11 @@ pub enum Watched {
     Workload(WorkloadKind),
     /// Our own reports: they hold the records.
     Report,
+    /// Namespaces: their annotation is the default for their workloads.
+    Namespace,
 }
 
 impl Watched {
-    /// Every watched kind.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let configs = ConfigKind::ALL.into_iter().map(Self::Config);
-        configs.chain(WorkloadKind::ALL.into_iter().map(Self::Workload)).chain([Self::Report])
-    }
-
     /// Whether reloading needs it. What only completes reports is optional.
     pub fn is_needed(self) -> bool {
         !matches!(self, Self::Workload(WorkloadKind::Job | WorkloadKind::CronJob))
@@ -33,6 +29,7 @@ impl Watched {
             Self::Config(kind) => kind.as_str(),
             Self::Workload(kind) => kind.as_str(),
             Self::Report => "DriftReport",
+            Self::Namespace => "Namespace",
         }
     }
 }

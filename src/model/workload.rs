@@ -238,6 +238,8 @@ impl Workload {
 pub struct OwnedReplicaSet {
     /// Its uid.
     pub uid: Uid,
+    /// Its namespace.
+    pub namespace: Name,
     /// The Deployment's uid.
     pub deployment: Uid,
     /// The Deployment's revision that it stands for.
@@ -250,6 +252,7 @@ impl OwnedReplicaSet {
         let owner = controller_of(object.metadata.owner_references.as_deref())?;
         Some(Self {
             uid: object.metadata.uid.as_deref()?.into(),
+            namespace: object.metadata.namespace.as_deref()?.into(),
             deployment: owner.uid.as_str().into(),
             revision: annotation(&object.metadata, DEPLOYMENT_REVISION),
         })

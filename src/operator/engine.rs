@@ -11,7 +11,6 @@ use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{info, warn};
 
@@ -21,21 +20,24 @@ use crate::model::cause::Cause;
 use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
-use crate::model::names::{ConfigId, ResourceVersion, WorkloadId};
+use crate::model::names::{ConfigId, Name, ResourceVersion, WorkloadId};
 use crate::model::policy::Policy;
 use crate::model::report_delay::ReportDelay;
+use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
 use crate::operator::reports::{ReportKey, Reports, Written};
 use crate::operator::retry::Retries;
 use crate::operator::tasks::{Done, Writer};
-use crate::operator::watch::{Item, Seen};
+use crate::operator::watch::{Item, Seen, Watches};
 use crate::operator::write::{ChangeCause, Stamped};
 
 /// What the engine is told at its start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
+    /// Which part of the cluster is watched.
+    pub scope: Arc<Scope>,
     /// How patient reloading is.
     pub policy: Policy,
     /// Whether stamps are written.
@@ -76,48 +78,54 @@ pub struct Engine {
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// The annotations that each workload was told about.
     pub(super) told: HashMap<WorkloadId, Vec<InvalidAnnotation>>,
+    /// The annotation that each namespace was told about.
+    pub(super) told_namespaces: HashMap<Name, InvalidAnnotation>,
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
     alarms: DelayQueue<Again>,
     alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
-    synced: watch::Sender<BTreeSet<Watched>>,
+    unsynced: watch::Sender<BTreeSet<Watched>>,
+    watches: Watches,
 }
 
 impl Engine {
-    /// An engine that knows nothing yet. It tells which kinds are synced through `synced`.
+    /// An engine that knows nothing yet. It tells which kinds are not synced yet through `unsynced`.
     pub fn new(
         client: Client,
         keyring: Keyring,
         settings: Settings,
         instance: &str,
         metrics: Metrics,
-        synced: watch::Sender<BTreeSet<Watched>>,
+        unsynced: watch::Sender<BTreeSet<Watched>>,
+        watches: Watches,
     ) -> Self {
         Self {
-            index: Index::new(Arc::new(keyring), settings.policy, instance),
+            index: Index::new(Arc::new(keyring), settings.policy, instance).within(settings.scope.clone()),
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
             managers: Managers::default(),
+            writer: Writer::new(client, instance, settings.change_cause),
             settings,
             instance: instance.to_owned(),
             metrics,
-            writer: Writer::new(client, instance, settings.change_cause),
             stamping: HashSet::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),
             held: BTreeMap::new(),
             told: HashMap::new(),
+            told_namespaces: HashMap::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),
             alarm_of: HashMap::new(),
-            synced,
+            unsynced,
+            watches,
         }
     }
 
     /// Works until the watches end.
-    pub async fn run(mut self, mut seen: Receiver<Seen>, mut watches: JoinSet<()>) {
+    pub async fn run(mut self, mut seen: Receiver<Seen>) {
         loop {
             tokio::select! {
                 event = seen.recv() => match event {
@@ -130,7 +138,7 @@ impl Engine {
                     self.alarm_of.remove(&again);
                     self.again(again);
                 }
-                Some(ended) = watches.join_next() => {
+                Some(ended) = self.watches.ended() => {
                     if let Err(error) = ended && error.is_panic() {
                         warn!("a watch ended by a defect of restamp; it starts anew with the next leader");
                         break;
@@ -141,40 +149,45 @@ impl Engine {
     }
 
     /// Takes what a watch saw.
-    fn see(&mut self, Seen { kind, event }: Seen) {
+    fn see(&mut self, Seen { kind, extent, event }: Seen) {
         let now = Timestamp::now();
         let event = match event {
             watcher::Event::Init => {
                 if kind == Watched::Report {
-                    self.reports.list_begins();
+                    self.reports.list_begins(extent.clone());
                 }
-                Some(Event::ListBegins(kind))
+                Some(Event::ListBegins(kind, extent.clone()))
             }
-            watcher::Event::InitDone => Some(Event::ListEnds(kind)),
-            watcher::Event::InitApply(Item::Object(object)) => Some(Event::Listed(kind, *object)),
+            watcher::Event::InitDone => Some(Event::ListEnds(kind, extent.clone())),
+            watcher::Event::InitApply(Item::Object(object)) => Some(Event::Listed(kind, extent.clone(), *object)),
             watcher::Event::Apply(Item::Object(object)) => Some(Event::Applied(kind, *object)),
             watcher::Event::Delete(Item::Object(object)) => Some(Event::Deleted(kind, *object)),
-            watcher::Event::InitApply(Item::Report(report)) => self.report_listed(&report),
+            watcher::Event::InitApply(Item::Report(report)) => self.report_listed(&report, &extent),
             watcher::Event::Apply(Item::Report(report)) => self.report_seen(&report),
             watcher::Event::Delete(Item::Report(report)) => self.report_gone(&report),
         };
         let Some(event) = event else { return };
-        let ended = matches!(event, Event::ListEnds(_));
+        let ended = matches!(event, Event::ListEnds(..));
         let work = self.index.apply(event, now);
         self.attend(work, now);
         if ended {
-            self.list_ended(kind);
+            self.list_ended(kind, &extent);
         }
     }
 
-    fn list_ended(&mut self, kind: Watched) {
+    fn list_ended(&mut self, kind: Watched, extent: &Extent) {
         if kind == Watched::Report {
-            for key in self.reports.list_ends() {
+            for key in self.reports.list_ends(extent) {
                 self.write_report(&key);
             }
         }
-        let newly = self.synced.send_if_modified(|synced| synced.insert(kind));
+        if kind == Watched::Namespace {
+            self.watches.namespaces_are_known();
+        }
+        let is_synced = self.index.is_synced(kind);
+        let newly = self.unsynced.send_if_modified(|unsynced| is_synced && unsynced.remove(&kind));
         if newly {
+            self.metrics.watch_synced(kind);
             info!(kind = kind.as_str(), "synced");
             if self.is_synced() {
                 self.review_all_configs();
@@ -184,11 +197,20 @@ impl Engine {
 
     /// Whether every needed kind has had its first full list.
     pub(super) fn is_synced(&self) -> bool {
-        Watched::all().filter(|kind| kind.is_needed()).all(|kind| self.index.is_synced(kind))
+        self.settings.scope.watched().filter(|kind| kind.is_needed()).all(|kind| self.index.is_synced(kind))
     }
 
     fn attend(&mut self, work: Work, now: Timestamp) {
+        for name in &work.gained {
+            self.watches.list(name);
+        }
         self.tell_news(&work.news);
+        for name in &work.namespaces {
+            self.tell_invalid_namespace(name);
+            if !self.index.is_in_scope(name) {
+                self.reports.forget_within(name);
+            }
+        }
         for id in &work.workloads {
             self.review_workload(id, now);
         }

@@ -8,6 +8,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
 use crate::model::config::Config;
+use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
@@ -110,6 +111,19 @@ impl Notice {
             namespace: Some(workload.id.namespace.to_string()),
             name: Some(workload.id.name.to_string()),
             uid: workload.uid.as_ref().map(ToString::to_string),
+            ..ObjectReference::default()
+        };
+        Self { regarding, reason, note }
+    }
+
+    /// About a namespace. It is written there, where its owners may read it.
+    pub fn on_namespace(namespace: &Namespace, reason: Reason, note: String) -> Self {
+        let regarding = ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Namespace".to_owned()),
+            namespace: Some(namespace.name.to_string()),
+            name: Some(namespace.name.to_string()),
+            uid: namespace.uid.as_ref().map(ToString::to_string),
             ..ObjectReference::default()
         };
         Self { regarding, reason, note }

@@ -19,7 +19,7 @@ use crate::operator::metrics::Metrics;
 pub enum Stage {
     /// It waits for its turn; as ready as it gets.
     Standby,
-    /// It leads, and these kinds are synced.
+    /// It leads, and these kinds are not synced yet.
     Leading(BTreeSet<Watched>),
 }
 
@@ -28,9 +28,8 @@ impl Stage {
     fn missing(&self) -> Vec<&'static str> {
         match self {
             Self::Standby => Vec::new(),
-            Self::Leading(synced) => {
-                let needed = Watched::all().filter(|kind| kind.is_needed() && !synced.contains(kind));
-                needed.map(Watched::as_str).collect()
+            Self::Leading(unsynced) => {
+                unsynced.iter().copied().filter(|kind| kind.is_needed()).map(Watched::as_str).collect()
             }
         }
     }
@@ -78,13 +77,13 @@ async fn render(State(metrics): State<Metrics>) -> (StatusCode, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::names::WorkloadKind;
 
     #[test]
     fn a_leader_is_ready_once_the_needed_kinds_are_synced() {
-        let synced: BTreeSet<_> = Watched::all().filter(|kind| kind.is_needed()).collect();
-        assert_eq!(Stage::Leading(synced.clone()).missing(), Vec::<&str>::new());
-        let without_pods = synced.into_iter().filter(|kind| kind.as_str() != "Pod").collect();
-        assert_eq!(Stage::Leading(without_pods).missing(), ["Pod"]);
+        let kinds = |kinds: &[WorkloadKind]| kinds.iter().copied().map(Watched::Workload).collect();
+        assert_eq!(Stage::Leading(kinds(&[WorkloadKind::Pod, WorkloadKind::Job])).missing(), ["Pod"]);
+        assert_eq!(Stage::Leading(kinds(&[WorkloadKind::Job])).missing(), Vec::<&str>::new());
         assert_eq!(Stage::Standby.missing(), Vec::<&str>::new());
     }
 }

@@ -16,7 +16,7 @@ use crate::operator::http::Stage;
 use crate::operator::metrics::Metrics;
 use crate::operator::publish::publish;
 use crate::operator::retry::Retries;
-use crate::operator::watch::watch_all;
+use crate::operator::watch::Watches;
 
 /// As many events wait for the engine at most; then the watches wait.
 const BACKLOG: usize = 256;
@@ -29,28 +29,30 @@ pub async fn lead(
     metrics: Metrics,
     stage: &watch::Sender<Stage>,
 ) -> Result<(), HashKeyError> {
-    metrics.begin();
-    stage.send_replace(Stage::Leading(BTreeSet::new()));
+    let scope = settings.scope.clone();
+    let kinds: BTreeSet<_> = scope.watched().collect();
+    metrics.begin(&scope);
+    stage.send_replace(Stage::Leading(kinds.clone()));
     let keyring = load_key(&client, namespace).await?;
-    let (synced, mut synced_kinds) = watch::channel(BTreeSet::new());
+    let (unsynced, mut unsynced_kinds) = watch::channel(kinds);
     let (out, seen) = mpsc::channel(BACKLOG);
-    let watches = watch_all(&client, &metrics, &out);
+    let watches = Watches::start(&client, &scope, &metrics, &out);
     drop(out);
     let published = Published {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        namespaces: Vec::new(),
-        excluded: Vec::new(),
-        namespace_selector: None,
+        namespaces: scope.named().map(ToString::to_string).collect(),
+        excluded: scope.excluded().map(ToString::to_string).collect(),
+        namespace_selector: scope.namespace_labels().map(ToString::to_string),
         mode: settings.mode,
     };
-    let engine = Engine::new(client.clone(), keyring, settings, namespace, metrics, synced);
+    let engine = Engine::new(client.clone(), keyring, settings, namespace, metrics, unsynced, watches);
     let tell = async {
-        while synced_kinds.changed().await.is_ok() {
-            stage.send_replace(Stage::Leading(synced_kinds.borrow_and_update().clone()));
+        while unsynced_kinds.changed().await.is_ok() {
+            stage.send_replace(Stage::Leading(unsynced_kinds.borrow_and_update().clone()));
         }
     };
     tokio::select! {
-        ((), ()) = async { tokio::join!(engine.run(seen, watches), tell) } => Ok(()),
+        ((), ()) = async { tokio::join!(engine.run(seen), tell) } => Ok(()),
         never = async {
             publish(&client, namespace, &published).await;
             std::future::pending().await

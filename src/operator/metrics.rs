@@ -5,6 +5,7 @@ use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGauge
 
 use crate::model::decide::Hold;
 use crate::model::names::{ConfigId, WorkloadId};
+use crate::model::scope::Scope;
 use crate::model::watched::Watched;
 
 /// The registered metrics.
@@ -122,8 +123,8 @@ impl Metrics {
     }
 
     /// Leadership began: every series that can be is there, at zero.
-    pub fn begin(&self) {
-        for kind in Watched::all() {
+    pub fn begin(&self, scope: &Scope) {
+        for kind in scope.watched() {
             self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
             self.watch_errors.with_label_values(&[kind.as_str()]);
         }

@@ -13,9 +13,10 @@ use crate::model::cause::Cause;
 use crate::model::decide::{Decision, Hold};
 use crate::model::delivered;
 use crate::model::index::{Event, Object, StampOrder, StoredRecord, Tracked};
-use crate::model::names::{ConfigId, KeyName, WorkloadId};
+use crate::model::names::{ConfigId, KeyName, Name, WorkloadId};
 use crate::model::observe::News;
 use crate::model::report;
+use crate::model::scope::Extent;
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
 use crate::operator::engine::{Again, Engine};
@@ -166,6 +167,20 @@ impl Engine {
         }
     }
 
+    pub(super) fn tell_invalid_namespace(&mut self, name: &Name) {
+        let Some((namespace, problem)) = self.index.problem_of_namespace(name) else {
+            self.told_namespaces.remove(name);
+            return;
+        };
+        if self.told_namespaces.get(name) == Some(problem) {
+            return;
+        }
+        self.metrics.invalid_annotation(problem.name);
+        warn!(ns = %name, "{problem}");
+        self.writer.event(Notice::on_namespace(namespace, Reason::InvalidAnnotation, problem.to_string()));
+        self.told_namespaces.insert(name.clone(), problem.clone());
+    }
+
     /// Says what came to light: an Event on each changed config, with how many workloads read it.
     pub(super) fn tell_news(&mut self, news: &[(WorkloadId, News)]) {
         let mut changed: BTreeMap<ConfigId, (usize, BTreeSet<KeyName>)> = BTreeMap::new();
@@ -261,16 +276,26 @@ impl Engine {
         }
     }
 
-    pub(super) fn report_listed(&mut self, report: &DriftReport) -> Option<Event> {
-        self.reports.listed(report)?;
-        stored_record(report).map(|stored| Event::Listed(Watched::Report, Object::Report(stored)))
+    pub(super) fn report_listed(&mut self, report: &DriftReport, extent: &Extent) -> Option<Event> {
+        if !self.is_in_scope(report) {
+            return None;
+        }
+        self.reports.listed(report, extent)?;
+        stored_record(report).map(|stored| Event::Listed(Watched::Report, extent.clone(), Object::Report(stored)))
     }
 
     pub(super) fn report_seen(&mut self, report: &DriftReport) -> Option<Event> {
+        if !self.is_in_scope(report) {
+            return None;
+        }
         let key = self.reports.seen(report)?;
         // Somebody may have written into it.
         self.write_report(&key);
         stored_record(report).map(|stored| Event::Applied(Watched::Report, Object::Report(stored)))
+    }
+
+    fn is_in_scope(&self, report: &DriftReport) -> bool {
+        report.metadata.namespace.as_deref().is_some_and(|namespace| self.index.is_in_scope(&namespace.into()))
     }
 
     pub(super) fn report_gone(&mut self, report: &DriftReport) -> Option<Event> {

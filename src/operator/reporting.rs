@@ -26,7 +26,7 @@ impl Engine {
 
     /// Has a config's report say what the model finds.
     pub(super) fn review_config(&mut self, id: &ConfigId, now: Timestamp) {
-        if !self.is_synced() {
+        if !self.is_synced() || !self.index.is_synced_within(&id.namespace) {
             return;
         }
         let key = config_key(id);

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::api::drift_report::{DriftReport, DriftReportStatus};
 use crate::model::names::Name;
 use crate::model::report;
+use crate::model::scope::Extent;
 use crate::operator::write::Place;
 
 /// Which report: its namespace and its name.
@@ -51,8 +52,8 @@ pub struct Reports {
     stored: HashMap<ReportKey, Stored>,
     wanted: HashMap<ReportKey, Wanted>,
     in_flight: HashSet<ReportKey>,
-    /// What a list in progress has shown so far.
-    listed: HashSet<ReportKey>,
+    /// What the lists in progress have shown so far.
+    listed: HashMap<Extent, HashSet<ReportKey>>,
 }
 
 impl Reports {
@@ -62,24 +63,31 @@ impl Reports {
     }
 
     /// A full list begins.
-    pub fn list_begins(&mut self) {
-        self.listed.clear();
+    pub fn list_begins(&mut self, extent: Extent) {
+        self.listed.insert(extent, HashSet::new());
     }
 
     /// The list is complete; these were not in it.
-    pub fn list_ends(&mut self) -> Vec<ReportKey> {
-        let gone: Vec<ReportKey> = self.stored.keys().filter(|key| !self.listed.contains(*key)).cloned().collect();
+    pub fn list_ends(&mut self, extent: &Extent) -> Vec<ReportKey> {
+        let listed = self.listed.remove(extent).unwrap_or_default();
+        let known = self.stored.keys().filter(|key| extent.covers(&key.0));
+        let gone: Vec<ReportKey> = known.filter(|key| !listed.contains(*key)).cloned().collect();
         for key in &gone {
             self.stored.remove(key);
         }
-        self.listed.clear();
         gone
     }
 
+    /// A namespace is out of scope: its reports stay as they are.
+    pub fn forget_within(&mut self, namespace: &Name) {
+        self.stored.retain(|(within, _), _| within != namespace);
+        self.wanted.retain(|(within, _), _| within != namespace);
+    }
+
     /// A report was seen in a list.
-    pub fn listed(&mut self, report: &DriftReport) -> Option<ReportKey> {
+    pub fn listed(&mut self, report: &DriftReport, extent: &Extent) -> Option<ReportKey> {
         let key = self.seen(report)?;
-        self.listed.insert(key.clone());
+        self.listed.entry(extent.clone()).or_default().insert(key.clone());
         Some(key)
     }
 

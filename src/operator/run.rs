@@ -68,6 +68,9 @@ pub enum RunError {
     /// The operating system refuses.
     #[error("cannot listen for signals")]
     Signals(#[source] io::Error),
+    /// There is no randomness.
+    #[error("cannot get random bytes for a name of this process")]
+    Random(#[source] getrandom::Error),
     /// The Lease can't be had.
     #[error(
         "cannot use Lease {namespace}/{LEASE}; grant get, create, update and patch on leases in this namespace: {cause}"
@@ -94,7 +97,10 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     check_custom_resource(&client, server).await?;
     let (stage, stages) = watch::channel(Stage::Standby);
     let namespace = options.own_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-    let lease = lease(&client, &namespace, options.lease_seconds).await?;
+    // A renewal that hangs must fail while there is time for another one.
+    let patience = Duration::from_secs(options.lease_seconds.div_ceil(3));
+    let lease_client = options.target.connect_for_short_calls(patience).await?.client;
+    let lease = lease(&lease_client, &namespace, options.lease_seconds).await?;
     tokio::select! {
         ended = take_turns(client, &namespace, options.settings, &metrics, lease, &stage) => ended,
         served = http::serve(listener, metrics.clone(), stages) => {
@@ -114,12 +120,21 @@ async fn check_custom_resource(client: &Client, server: String) -> Result<(), Ru
 
 async fn lease(client: &Client, namespace: &str, seconds: u64) -> Result<LeaseManager, RunError> {
     let builder = LeaseManagerBuilder::new(client.clone(), LEASE).with_namespace(namespace);
-    let builder = builder.with_duration(seconds).with_grace(seconds.div_ceil(3));
+    let builder = builder.with_identity(identity()?).with_duration(seconds).with_grace(seconds.div_ceil(3));
     let failed = |cause: String| RunError::Lease { namespace: namespace.to_owned(), cause };
     builder.build().await.map_err(|error| match error {
         kube_lease_manager::LeaseManagerError::KubeError(error) => failed(ApiError::from(error).to_string()),
         error => failed(error.to_string()),
     })
+}
+
+/// Who holds the Lease: the pod, and which of its processes.
+fn identity() -> Result<String, RunError> {
+    let mut process = [0; 4];
+    getrandom::fill(&mut process).map_err(RunError::Random)?;
+    let process: String = process.iter().map(|byte| format!("{byte:02x}")).collect();
+    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "restamp".to_owned());
+    Ok(format!("{host}_{process}"))
 }
 
 /// Leads whenever the Lease is ours.
@@ -142,7 +157,7 @@ async fn take_turns(
                 return std::future::pending().await;
             }
             info!("leading");
-            lead(client.clone(), namespace, settings, metrics.clone(), stage).await
+            lead(client.clone(), namespace, settings.clone(), metrics.clone(), stage).await
         };
         tokio::select! {
             ended = turn => break ended.map_err(RunError::from).and(Err(RunError::WatchesEnded)),

@@ -1,24 +1,29 @@
 //! The watches: one task, and one back-off, per kind. A kind that is forbidden or failing slows no other.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
-use futures::TryStreamExt as _;
-use futures::stream::StreamExt as _;
+use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::core::v1;
+use kube::core::{NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc::Sender;
-use tokio::task::JoinSet;
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
 use crate::api::drift_report::DriftReport;
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::index::Object;
-use crate::model::names::{ConfigKind, WorkloadKind};
+use crate::model::names::{ConfigKind, Name, WorkloadKind};
+use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
+use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
 use crate::operator::api_error::ApiError;
@@ -29,6 +34,8 @@ use crate::operator::metrics::Metrics;
 pub struct Seen {
     /// The watched kind.
     pub kind: Watched,
+    /// What the list is about that it may belong to.
+    pub extent: Extent,
     /// What happened.
     pub event: watcher::Event<Item>,
 }
@@ -47,12 +54,43 @@ const TIMEOUT_SECONDS: u32 = 230;
 /// Values are hashed while a page is read, so its size bounds what is in memory at once.
 const PAGE: u32 = 50;
 
-/// Watches every kind, until the tasks are dropped.
-pub fn watch_all(client: &Client, metrics: &Metrics, out: &Sender<Seen>) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    for kind in Watched::all() {
-        let watch = Watch { kind, client: client.clone(), metrics: metrics.clone(), out: out.clone() };
-        match kind {
+/// The watches, until they are dropped.
+pub struct Watches {
+    tasks: JoinSet<()>,
+    /// To each watch of a whole kind: a namespace that came into scope, to be listed.
+    gained: Vec<UnboundedSender<Name>>,
+    /// Where namespaces are chosen by their labels, the other watches begin when those are known.
+    begin: watch::Sender<bool>,
+}
+
+impl Watches {
+    /// Watches every kind in scope.
+    pub fn start(client: &Client, scope: &Arc<Scope>, metrics: &Metrics, out: &Sender<Seen>) -> Self {
+        let (begin, begun) = watch::channel(scope.namespace_labels().is_none());
+        let mut watches = Self { tasks: JoinSet::new(), gained: Vec::new(), begin };
+        for (kind, extent) in
+            scope.watched().flat_map(|kind| scope.extents(kind).into_iter().map(move |extent| (kind, extent)))
+        {
+            let (gain, gained) = unbounded_channel();
+            let watch = Watch {
+                kind,
+                extent,
+                scope: scope.clone(),
+                client: client.clone(),
+                metrics: metrics.clone(),
+                out: out.clone(),
+                begun: begun.clone(),
+                gained,
+            };
+            watches.spawn(watch);
+            watches.gained.push(gain);
+        }
+        watches
+    }
+
+    fn spawn(&mut self, watch: Watch) {
+        let tasks = &mut self.tasks;
+        match watch.kind {
             Watched::Config(ConfigKind::ConfigMap) => {
                 tasks.spawn(watch.run(|object: ConfigMapObject| Some(Object::Config(object.config).into())))
             }
@@ -77,9 +115,27 @@ pub fn watch_all(client: &Client, metrics: &Metrics, out: &Sender<Seen>) -> Join
             }
             Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run(pod)),
             Watched::Report => tasks.spawn(watch.run(|report: DriftReport| Some(Item::Report(Box::new(report))))),
+            Watched::Namespace => tasks.spawn(watch.run_with(|client, _| Api::all(client), namespace)),
         };
     }
-    tasks
+
+    /// The namespaces have had their first list.
+    pub fn namespaces_are_known(&self) {
+        self.begin.send_replace(true);
+    }
+
+    /// A namespace came into scope: what is in it was passed over so far.
+    pub fn list(&self, namespace: &Name) {
+        for gained in &self.gained {
+            // A watch that ended is told of elsewhere.
+            let _ = gained.send(namespace.clone());
+        }
+    }
+
+    /// A watch that ended, which none should.
+    pub async fn ended(&mut self) -> Option<Result<(), JoinError>> {
+        self.tasks.join_next().await
+    }
 }
 
 impl From<Object> for Item {
@@ -101,12 +157,20 @@ fn pod(object: PodObject) -> Option<Item> {
     workload(object.as_workload()).or_else(|| Some(Object::Pod(object.read()?).into()))
 }
 
-/// One kind's watch.
+fn namespace(object: PartialObjectMeta<v1::Namespace>) -> Option<Item> {
+    Namespace::of(&object.metadata).map(|namespace| Object::Namespace(namespace).into())
+}
+
+/// One watch: of a kind, in the cluster or in one namespace.
 struct Watch {
     kind: Watched,
+    extent: Extent,
+    scope: Arc<Scope>,
     client: Client,
     metrics: Metrics,
     out: Sender<Seen>,
+    begun: watch::Receiver<bool>,
+    gained: UnboundedReceiver<Name>,
 }
 
 /// Whether the last thing that the watch said was good. Trouble is told once, and its end once.
@@ -116,35 +180,117 @@ enum Health {
     Failing,
 }
 
+/// How far the list is with which a watch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listing {
+    InProgress,
+    Complete,
+}
+
+/// Nobody listens any more.
+struct Unheard;
+
+type Events<K> = BoxStream<'static, Result<watcher::Event<K>, watcher::Error>>;
+
+/// What a watch keeps of an object.
+type Keep<K> = fn(K) -> Option<Item>;
+
 impl Watch {
-    async fn run<K>(self, keep: fn(K) -> Option<Item>)
+    async fn run<K>(self, keep: Keep<K>)
     where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + 'static,
     {
-        let kind = self.kind;
-        let mut events = watcher(Api::<K>::all(self.client.clone()), config(kind)).default_backoff().boxed();
-        let mut health = Health::Well;
+        let api = |client, extent: &Extent| match extent {
+            Extent::Cluster => Api::all(client),
+            Extent::Namespace(name) => Api::namespaced(client, name.as_str()),
+        };
+        self.run_with(api, keep).await;
+    }
+
+    async fn run_with<K>(mut self, api: impl Fn(Client, &Extent) -> Api<K>, keep: Keep<K>)
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        if self.kind != Watched::Namespace && self.begun.wait_for(|begun| *begun).await.is_err() {
+            return;
+        }
+        let mut events = self.events(api(self.client.clone(), &self.extent));
+        let (mut health, mut listing) = (Health::Well, Listing::InProgress);
         loop {
-            let event = match events.try_next().await {
-                Ok(Some(event)) => event,
-                Ok(None) => return,
-                Err(error) => {
-                    self.failed(&mut health, error);
-                    continue;
+            let done = tokio::select! {
+                event = events.next() => match event {
+                    Some(event) => self.tell(&self.extent, event, &mut listing, &mut health, keep).await,
+                    None => return,
+                },
+                Some(name) = self.gained.recv(), if listing == Listing::Complete => {
+                    let extent = Extent::Namespace(name);
+                    let events = self.events(api(self.client.clone(), &extent));
+                    self.list(&extent, events, &mut health, keep).await
                 }
             };
-            if health == Health::Failing {
-                info!(kind = kind.as_str(), "watch works again");
-                health = Health::Well;
-            }
-            if matches!(event, watcher::Event::InitDone) {
-                self.metrics.watch_synced(kind);
-            }
-            let Some(event) = reduce(event, keep) else { continue };
-            if self.out.send(Seen { kind, event }).await.is_err() {
+            if done.is_err() {
                 return;
             }
         }
+    }
+
+    /// Lists one namespace. What the watch of all shows of it meanwhile comes after that, and in order.
+    async fn list<K>(
+        &self,
+        extent: &Extent,
+        mut events: Events<K>,
+        health: &mut Health,
+        keep: Keep<K>,
+    ) -> Result<(), Unheard> {
+        let mut listing = Listing::InProgress;
+        while listing == Listing::InProgress
+            && let Some(event) = events.next().await
+        {
+            self.tell(extent, event, &mut listing, health, keep).await?;
+        }
+        Ok(())
+    }
+
+    fn events<K>(&self, api: Api<K>) -> Events<K>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        watcher(api, config(self.kind, &self.scope)).default_backoff().boxed()
+    }
+
+    /// Hands over what a watch saw.
+    async fn tell<K>(
+        &self,
+        extent: &Extent,
+        event: Result<watcher::Event<K>, watcher::Error>,
+        listing: &mut Listing,
+        health: &mut Health,
+        keep: Keep<K>,
+    ) -> Result<(), Unheard> {
+        let kind = self.kind;
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                self.failed(health, error);
+                return Ok(());
+            }
+        };
+        if *health == Health::Failing {
+            info!(kind = kind.as_str(), "watch works again");
+            *health = Health::Well;
+        }
+        match event {
+            watcher::Event::Init => *listing = Listing::InProgress,
+            watcher::Event::InitDone => *listing = Listing::Complete,
+            _ => {}
+        }
+        let Some(event) = reduce(event, keep) else { return Ok(()) };
+        self.out.send(Seen { kind, extent: extent.clone(), event }).await.map_err(|_| Unheard)
     }
 
     fn failed(&self, health: &mut Health, error: watcher::Error) {
@@ -181,17 +327,29 @@ fn explain(error: watcher::Error) -> Trouble {
     Trouble::Real(cause.to_string())
 }
 
-fn config(kind: Watched) -> watcher::Config {
-    let config = watcher::Config::default().timeout(TIMEOUT_SECONDS).page_size(PAGE);
-    match kind {
+fn config(kind: Watched, scope: &Scope) -> watcher::Config {
+    let mut config = watcher::Config::default().timeout(TIMEOUT_SECONDS).page_size(PAGE);
+    let (name, labels) = match kind {
+        Watched::Namespace => ("metadata.name", scope.namespace_labels()),
+        Watched::Config(_) => ("metadata.namespace", scope.configs.as_ref()),
+        Watched::Workload(_) | Watched::Report => ("metadata.namespace", None),
+    };
+    let mut fields: Vec<String> = scope.excluded().map(|excluded| format!("{name}!={excluded}")).collect();
+    if kind == Watched::Config(ConfigKind::Secret) {
         // Large, many, and never consumed.
-        Watched::Config(ConfigKind::Secret) => config.fields("type!=helm.sh/release.v1"),
-        _ => config,
+        fields.push("type!=helm.sh/release.v1".to_owned());
+    }
+    if !fields.is_empty() {
+        config = config.fields(&fields.join(","));
+    }
+    match labels {
+        Some(labels) => config.labels(labels.as_str()),
+        None => config,
     }
 }
 
 /// Keeps of an event what matters; `None` if nothing does.
-fn reduce<K>(event: watcher::Event<K>, keep: fn(K) -> Option<Item>) -> Option<watcher::Event<Item>> {
+fn reduce<K>(event: watcher::Event<K>, keep: Keep<K>) -> Option<watcher::Event<Item>> {
     Some(match event {
         watcher::Event::Init => watcher::Event::Init,
         watcher::Event::InitDone => watcher::Event::InitDone,

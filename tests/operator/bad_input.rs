@@ -6,7 +6,7 @@ use std::process::Output;
 
 use rstest::rstest;
 
-use crate::support::cluster::{Cluster, Installed};
+use crate::support::cluster::{self, Cluster, Installed};
 use crate::support::operator::{Operator, free_address, restamp};
 use crate::support::{kind, waiting};
 
@@ -65,6 +65,15 @@ async fn a_missing_crd() {
     assert_eq!(operator.ended().await.code(), Some(1));
     let log = operator.log();
     assert!(log.contains("apply crds/driftreports.yaml"), "{log}");
+    assert!(!log.contains("panicked"), "{log}");
+}
+
+#[tokio::test]
+async fn a_namespace_where_it_may_not_have_a_lease() {
+    let mut operator = Operator::spawn(cluster::shared(), &["--own-namespace", "default"]);
+    assert_eq!(operator.ended().await.code(), Some(1));
+    let log = operator.log();
+    assert!(log.contains("grant get, create, update and patch on leases in this namespace"), "{log}");
     assert!(!log.contains("panicked"), "{log}");
 }
 

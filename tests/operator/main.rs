@@ -11,8 +11,11 @@
 mod adoption;
 mod away;
 mod bad_input;
+mod namespaces;
+mod options;
 mod permissions;
 mod reload;
 mod scenario;
+mod scope;
 mod secrecy;
 mod support;

@@ -133,6 +133,21 @@ async fn somebodys_rollout_whose_pods_read_the_change_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_workload_that_somebody_writes_to_all_the_time_rolls_once() {
+    let ns = shared("busy").await;
+    ns.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);
+    let history = ns.adopted(DEPLOYMENT, "w").await;
+    ns.apply(&[config_map("c", &[("K", "2")])]);
+    // The stamp is decided on a version that is not the present one any more, again and again.
+    for number in 0..300 {
+        ns.annotate(DEPLOYMENT, "w", &format!("note-{number}")).await;
+    }
+    ns.reloaded(DEPLOYMENT, "w", "").await;
+    ns.operator_has_caught_up().await;
+    assert_eq!(history.rollouts().await, 1);
+}
+
+#[tokio::test]
 async fn old_pods_that_come_into_use_again_with_an_earlier_image_are_replaced() {
     let ns = shared("image-back").await;
     ns.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);

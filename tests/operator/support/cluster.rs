@@ -58,14 +58,14 @@ impl Cluster {
         self.dir.join("kubeconfig")
     }
 
-    /// A kubeconfig that holds nothing but a token of the operator's own ServiceAccount.
-    pub fn kubeconfig_of_the_operator(&self) -> PathBuf {
+    /// A kubeconfig that holds nothing but a token of this ServiceAccount in the operator's namespace.
+    pub fn kubeconfig_of(&self, account: &str) -> PathBuf {
         static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let path = self.dir.join("restamp.kubeconfig");
+        let path = self.dir.join(format!("{account}.kubeconfig"));
         if !path.exists() {
-            let token = self.kubectl(&["create", "token", "restamp", "--namespace=restamp-system", "--duration=24h"]);
-            let partial = self.dir.join("restamp.kubeconfig.partial");
+            let token = self.kubectl(&["create", "token", account, "--namespace=restamp-system", "--duration=24h"]);
+            let partial = self.dir.join(format!("{account}.kubeconfig.partial"));
             std::fs::copy(self.kubeconfig(), &partial).unwrap();
             let config = |args: &[&str]| {
                 let output = self.kubectl_with(&partial, &[&["config"], args].concat(), "");
@@ -77,6 +77,11 @@ impl Cluster {
             std::fs::rename(partial, &path).unwrap();
         }
         path
+    }
+
+    /// Kills a component of the control plane. It stays away until it is restarted.
+    pub fn kill(&self, component: &str) {
+        tool(&["kill", self.dir.to_str().unwrap(), component], &[]);
     }
 
     /// Ends a component of the control plane and starts it again, with the same address.
@@ -102,6 +107,7 @@ impl Cluster {
         let mut child = Command::new(&self.kubectl)
             .arg("--kubeconfig")
             .arg(kubeconfig)
+            .arg("--request-timeout=90s")
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -130,7 +136,7 @@ fn script() -> PathBuf {
     repository("tests/cluster/cluster")
 }
 
-fn repository(path: &str) -> PathBuf {
+pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 

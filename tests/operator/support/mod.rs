@@ -19,11 +19,11 @@ use cluster::Cluster;
 use namespace::Namespace;
 use operator::Operator;
 
-/// A flag of the operator and its value.
-pub type Flag = (&'static str, &'static str);
+/// A flag of the operator and its value, which is empty where it takes none.
+pub type Flag<'a> = (&'a str, &'a str);
 
 /// How the operators of the tests run: as by default, only in less time.
-const HURRIED: [Flag; 3] = [("--settle", "1s"), ("--report-after", "2s"), ("--log", "restamp=debug")];
+const HURRIED: [Flag<'static>; 3] = [("--settle", "1s"), ("--report-after", "2s"), ("--log", "restamp=debug")];
 
 /// A namespace on the cluster where one operator is at work for all tests.
 pub async fn shared(word: &str) -> Namespace {
@@ -62,15 +62,20 @@ impl Turn {
     }
 
     /// Starts an operator in a hurry, and with these flags.
-    pub async fn operator(&self, flags: &[Flag]) -> Operator {
+    pub async fn operator(&self, flags: &[Flag<'_>]) -> Operator {
         // A killed one's lease must run out soon.
         let flags = [&[("--lease-seconds", "3")], flags].concat();
         Operator::start(self.cluster(), &arguments(&flags)).await
     }
+
+    /// The same as another ServiceAccount.
+    pub async fn operator_as(&self, account: &str, flags: &[Flag<'_>]) -> Operator {
+        Operator::spawn_as(account, self.cluster(), &arguments(flags)).ready().await
+    }
 }
 
 /// These flags, and where they say nothing, those of an operator in a hurry.
-fn arguments(flags: &[Flag]) -> Vec<&'static str> {
+fn arguments<'a>(flags: &[Flag<'a>]) -> Vec<&'a str> {
     let unsaid = HURRIED.iter().filter(|(name, _)| flags.iter().all(|(said, _)| said != name));
-    unsaid.chain(flags).flat_map(|(name, value)| [*name, *value]).collect()
+    unsaid.chain(flags).flat_map(|(name, value)| [*name, *value]).filter(|word| !word.is_empty()).collect()
 }

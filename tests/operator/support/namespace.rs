@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 use super::history::History;
@@ -62,6 +62,12 @@ impl Namespace {
     pub async fn list(&self, kind: Kind) -> Vec<Value> {
         let list = self.api(kind).list(&ListParams::default()).await.unwrap();
         list.into_iter().map(|object| serde_json::to_value(object).unwrap()).collect()
+    }
+
+    /// Writes an annotation of the object itself, as fast as it goes.
+    pub async fn annotate(&self, kind: Kind, name: &str, note: &str) {
+        let patch = json!({"metadata": {"annotations": {"note": note}}});
+        self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
     /// Waits until this object is there and as it should be.

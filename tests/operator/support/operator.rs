@@ -30,16 +30,26 @@ pub fn restamp(args: &[&str]) -> Command {
 impl Operator {
     /// Starts one on this cluster, and waits until it is ready.
     pub async fn start(cluster: &Cluster, flags: &[&str]) -> Self {
-        let mut operator = Self::spawn(cluster, flags);
+        Self::spawn(cluster, flags).ready().await
+    }
+
+    /// Waits until it is ready.
+    pub async fn ready(mut self) -> Self {
+        let operator = &mut self;
         poll(PATIENCE, async || operator.get("/readyz").is_some_and(|(status, _)| status == 200))
             .await
             .unwrap_or_else(|_| panic!("the operator is not ready; its log:\n{}", operator.log()));
         assert!(operator.child.try_wait().unwrap().is_none(), "it has ended; its log:\n{}", operator.log());
-        operator
+        self
     }
 
     /// Starts one, and doesn't wait.
     pub fn spawn(cluster: &Cluster, flags: &[&str]) -> Self {
+        Self::spawn_as("restamp", cluster, flags)
+    }
+
+    /// The same as another ServiceAccount.
+    pub fn spawn_as(account: &str, cluster: &Cluster, flags: &[&str]) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.dir().join(format!("log/restamp-{number}.log"));
@@ -47,7 +57,7 @@ impl Operator {
         let file = File::create(&log).unwrap();
         let child = restamp(&["run", "--bind", &address.to_string()])
             .args(flags)
-            .env("KUBECONFIG", cluster.kubeconfig_of_the_operator())
+            .env("KUBECONFIG", cluster.kubeconfig_of(account))
             // As the Deployment sets it.
             .env("POD_NAMESPACE", "restamp-system")
             .stdin(Stdio::null())

@@ -1,0 +1,133 @@
+//! The scope: which part of the cluster is watched. What is out of it is not kept.
+
+use std::collections::BTreeSet;
+
+use crate::model::names::{ConfigKind, Name, WorkloadKind};
+use crate::model::selector::LabelSelector;
+use crate::model::watched::Watched;
+
+/// Which part of the cluster is watched.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scope {
+    /// Which namespaces.
+    pub namespaces: Namespaces,
+    /// Which configs in them. Of the others it is not known whether they exist.
+    pub configs: Option<LabelSelector>,
+}
+
+/// The watched namespaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Namespaces {
+    /// All but these.
+    AllBut(BTreeSet<Name>),
+    /// Those with these labels, but for some.
+    Labelled {
+        /// The labels.
+        labels: LabelSelector,
+        /// Those that are left out.
+        but: BTreeSet<Name>,
+    },
+    /// These, each with watches of its own: nothing of the cluster as a whole is read.
+    Only(BTreeSet<Name>),
+}
+
+impl Default for Namespaces {
+    fn default() -> Self {
+        Self::AllBut(BTreeSet::new())
+    }
+}
+
+/// What one list is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Extent {
+    /// All that is in scope.
+    Cluster,
+    /// What is in one namespace.
+    Namespace(Name),
+}
+
+impl Extent {
+    /// Whether an object of this namespace would be in the list.
+    pub fn covers(&self, namespace: &Name) -> bool {
+        match self {
+            Self::Cluster => true,
+            Self::Namespace(name) => name == namespace,
+        }
+    }
+}
+
+impl Scope {
+    /// The kinds that are watched.
+    pub fn watched(&self) -> impl Iterator<Item = Watched> + use<> {
+        let configs = ConfigKind::ALL.into_iter().map(Watched::Config);
+        let workloads = WorkloadKind::ALL.into_iter().map(Watched::Workload);
+        let namespaces = self.watches_namespaces().then_some(Watched::Namespace);
+        configs.chain(workloads).chain([Watched::Report]).chain(namespaces)
+    }
+
+    /// The lists by which a kind is watched.
+    pub fn extents(&self, kind: Watched) -> Vec<Extent> {
+        match &self.namespaces {
+            Namespaces::Only(names) if kind != Watched::Namespace => {
+                names.iter().cloned().map(Extent::Namespace).collect()
+            }
+            _ => vec![Extent::Cluster],
+        }
+    }
+
+    /// Whether namespaces are watched: their annotations count, and whether they are being deleted.
+    pub fn watches_namespaces(&self) -> bool {
+        !matches!(self.namespaces, Namespaces::Only(_))
+    }
+
+    /// The labels that a namespace must have.
+    pub fn namespace_labels(&self) -> Option<&LabelSelector> {
+        match &self.namespaces {
+            Namespaces::Labelled { labels, .. } => Some(labels),
+            Namespaces::AllBut(_) | Namespaces::Only(_) => None,
+        }
+    }
+
+    /// The namespaces that are named to be watched; none for all.
+    pub fn named(&self) -> impl Iterator<Item = &Name> {
+        match &self.namespaces {
+            Namespaces::Only(names) => Some(names),
+            Namespaces::AllBut(_) | Namespaces::Labelled { .. } => None,
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// The namespaces that are left out.
+    pub fn excluded(&self) -> impl Iterator<Item = &Name> {
+        match &self.namespaces {
+            Namespaces::AllBut(names) | Namespaces::Labelled { but: names, .. } => Some(names),
+            Namespaces::Only(_) => None,
+        }
+        .into_iter()
+        .flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::everything(Namespaces::default(), vec![Extent::Cluster], true)]
+    #[case::named(
+        Namespaces::Only(["a".into(), "b".into()].into()),
+        vec![Extent::Namespace("a".into()), Extent::Namespace("b".into())],
+        false
+    )]
+    fn named_namespaces_are_watched_one_by_one_and_without_a_look_at_the_cluster(
+        #[case] namespaces: Namespaces,
+        #[case] extents: Vec<Extent>,
+        #[case] watches_namespaces: bool,
+    ) {
+        let scope = Scope { namespaces, configs: None };
+        assert_eq!(scope.extents(Watched::Report), extents);
+        assert_eq!(scope.watched().any(|kind| kind == Watched::Namespace), watches_namespaces);
+    }
+}

@@ -1,0 +1,54 @@
+//! What the flags of `restamp run` change.
+
+use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT, EVENT};
+use crate::support::manifests::{config_map, deployment};
+use crate::support::turn;
+
+#[tokio::test]
+async fn a_dry_run_says_what_it_would_do_and_leaves_it_to_be_done() {
+    let turn = turn().await;
+    let ns = turn.namespace("dry-run").await;
+    let operator = turn.operator(&[]).await;
+    ns.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);
+    let history = ns.adopted(DEPLOYMENT, "w").await;
+    operator.stop().await;
+
+    let dry = turn.operator(&[("--dry-run", "")]).await;
+    let before = ns.get(DRIFT_REPORT, "deployment-w").await.unwrap();
+    ns.apply(&[config_map("c", &[("K", "2")])]);
+    ns.until_all(EVENT, "to tell of a dry run", |events| events.iter().any(|event| event["reason"] == "WouldReload"))
+        .await;
+    let said = ns.events(DEPLOYMENT, "w", "WouldReload").await;
+    assert_eq!(said, ["Would reload, were this not a dry run: key K of ConfigMap c changed"]);
+    assert_eq!(history.rollouts().await, 0);
+    assert_eq!(ns.get(DRIFT_REPORT, "deployment-w").await.unwrap(), before);
+    dry.stop().await;
+
+    let _operator = turn.operator(&[]).await;
+    ns.reloaded(DEPLOYMENT, "w", "").await;
+    assert_eq!(history.rollouts().await, 1);
+}
+
+#[tokio::test]
+async fn the_change_cause_is_written_on_request_where_nobody_else_owns_it() {
+    let turn = turn().await;
+    let ns = turn.namespace("change-cause").await;
+    let _operator = turn.operator(&[("--change-cause", "")]).await;
+    ns.apply(&[
+        config_map("c", &[("K", "1")]),
+        deployment("free").env_from_config_map("c").into(),
+        deployment("owned").env_from_config_map("c").into(),
+    ]);
+    ns.kubectl(&["annotate", "deployment/owned", "kubernetes.io/change-cause=version 1"]);
+    let history = ns.adopted(DEPLOYMENT, "free").await;
+    ns.adopted(DEPLOYMENT, "owned").await;
+
+    ns.apply(&[config_map("c", &[("K", "2")])]);
+    let free = ns.reloaded(DEPLOYMENT, "free", "").await;
+    let owned = ns.reloaded(DEPLOYMENT, "owned", "").await;
+    let cause =
+        |workload: &serde_json::Value| workload["metadata"]["annotations"]["kubernetes.io/change-cause"].clone();
+    assert_eq!(cause(&free), "restamp: key K of ConfigMap c changed");
+    assert_eq!(cause(&owned), "version 1");
+    assert_eq!(history.rollouts().await, 1);
+}
