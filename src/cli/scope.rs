@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::custom::{self, KindName};
 use crate::model::names::Name;
 use crate::model::scope::{Namespaces, Scope};
 use crate::model::selector::LabelSelector;
@@ -22,6 +23,9 @@ pub struct ScopeArgs {
     /// Look at the ConfigMaps and Secrets with these labels only
     #[arg(long, value_name = "LABELS")]
     config_selector: Option<LabelSelector>,
+    /// Roll this kind too, which has a pod template at spec.template; may be given more than once
+    #[arg(long, value_name = "GROUP/VERSION/KIND")]
+    workload_kind: Vec<KindName>,
 }
 
 impl From<ScopeArgs> for Scope {
@@ -32,7 +36,7 @@ impl From<ScopeArgs> for Scope {
             Some(labels) => Namespaces::Labelled { labels, but: excluded },
             None => Namespaces::AllBut(excluded),
         };
-        Self { namespaces, configs: args.config_selector }
+        Self { namespaces, configs: args.config_selector, kinds: custom::kinds(&args.workload_kind) }
     }
 }
 
@@ -78,7 +82,7 @@ mod tests {
         Namespaces::Labelled { labels: "team=x".parse().unwrap(), but: names(&["a"]) }
     )]
     fn flags_choose_namespaces(#[case] args: &str, #[case] namespaces: Namespaces) {
-        assert_eq!(scope(args), Some(Scope { namespaces, configs: None }));
+        assert_eq!(scope(args), Some(Scope { namespaces, configs: None, kinds: &[] }));
     }
 
     #[rstest]
@@ -88,6 +92,7 @@ mod tests {
     #[case("--namespace a --namespace-selector team")]
     #[case("--namespace-selector team=x=y=")]
     #[case("--config-selector (")]
+    #[case("--workload-kind Rollout")]
     fn what_makes_no_sense_is_refused(#[case] args: &str) {
         assert_eq!(scope(args), None);
     }

@@ -12,6 +12,8 @@ use crate::api::opt_in::OptIn;
 use crate::model::config::{Config, Configs, Field, LiveValue};
 use crate::model::consumed::Consumed;
 use crate::model::consumption::Consumption;
+use crate::model::custom::CustomKind;
+use crate::model::custom::rollout::Lever;
 use crate::model::decide::{self, Decision};
 use crate::model::digest::{HashKey, Keyring};
 use crate::model::fingerprint::Fingerprint;
@@ -188,6 +190,11 @@ pub(crate) fn daemon_set(name: &str) -> WorkloadBuilder {
     WorkloadBuilder::new(WorkloadKind::DaemonSet, name, Revision::TemplateGeneration(Some("1".to_owned())))
 }
 
+/// The same for a custom kind, of whose pods' revisions nothing is known.
+pub(crate) fn custom(kind: &'static CustomKind, name: &str) -> WorkloadBuilder {
+    WorkloadBuilder::new(WorkloadKind::Custom(kind), name, Revision::Unknown)
+}
+
 /// Makes a workload.
 #[derive(Clone)]
 pub(crate) struct WorkloadBuilder {
@@ -214,6 +221,8 @@ impl WorkloadBuilder {
             strategy: Strategy::Rolling,
             progress: Progress::Complete { pods: 1 },
             revision,
+            lever: Lever::Template,
+            template_in: None,
         };
         let containers = vec![json!({"name": "app", "env": [], "envFrom": [], "volumeMounts": []})];
         Self { workload, init: Vec::new(), containers, volumes: Vec::new(), optional: false }
@@ -353,6 +362,12 @@ impl WorkloadBuilder {
     /// Paused, `OnDelete`, or with a `partition`.
     pub(crate) fn by_hand(mut self) -> Self {
         self.workload.strategy = Strategy::ByHand;
+        self
+    }
+
+    /// Whose pods are replaced like this.
+    pub(crate) fn lever(mut self, lever: Lever) -> Self {
+        self.workload.lever = lever;
         self
     }
 

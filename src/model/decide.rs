@@ -5,12 +5,14 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::model::consumption::Missing;
+use crate::model::custom::rollout::Lever;
 use crate::model::delivered;
+use crate::model::names::WorkloadKind;
 use crate::model::observe::Sight;
 use crate::model::policy::Policy;
 use crate::model::record::Record;
 use crate::model::revision;
-use crate::model::workload::{Progress, Strategy};
+use crate::model::workload::{Progress, Strategy, Workload};
 
 /// What is due, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +180,17 @@ fn is_empty_behind_the_stamp(record: &Record, sight: &Sight<'_>) -> bool {
     carries_the_stamp(record, sight)
         && !sight.has_unplaced_pods
         && delivered::active(sight).next().is_none()
-        && sight.workload.progress == Progress::Complete { pods: 0 }
+        && its_controller_is_done(sight.workload)
+}
+
+/// Whether all pods that it counts were made from its template. Where pods are of a built-in kind they are seen.
+fn its_controller_is_done(workload: &Workload) -> bool {
+    match (workload.progress, workload.id.kind, workload.lever) {
+        (Progress::Complete { pods: 0 }, ..) => true,
+        // Its pods may belong to objects that are not watched.
+        (Progress::Complete { .. }, WorkloadKind::Custom(_), Lever::Template) => true,
+        _ => false,
+    }
 }
 
 fn must_not_roll(record: &Record, sight: &Sight<'_>) -> Option<Hold> {
@@ -226,7 +238,7 @@ fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
         (Progress::Complete { .. }, _) => {
             leaves_only_proven_pods(record, sight) && delivered::unproven(record, sight).next().is_some()
         }
-        (Progress::InProgress, Strategy::ByHand) => false,
+        (Progress::InProgress, Strategy::ByHand) | (Progress::Unknown, _) => false,
     };
     let first = record.unanswered().map(|change| change.first_seen).min()?;
     waits.then(|| wait(first, OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)).flatten()

@@ -119,6 +119,8 @@ pub struct Index {
     /// The workloads that name a config.
     consumers: HashMap<ConfigId, BTreeSet<WorkloadId>>,
     workload_of_uid: HashMap<Uid, WorkloadId>,
+    /// By the workload that has a pod template, the one that takes it from there.
+    referrers: HashMap<WorkloadId, WorkloadId>,
     replica_sets: HashMap<Uid, OwnedReplicaSet>,
     replica_sets_of: HashMap<Uid, BTreeSet<Uid>>,
     pods: HashMap<Uid, Pod>,
@@ -146,6 +148,7 @@ impl Index {
             workloads: HashMap::new(),
             consumers: HashMap::new(),
             workload_of_uid: HashMap::new(),
+            referrers: HashMap::new(),
             replica_sets: HashMap::new(),
             replica_sets_of: HashMap::new(),
             pods: HashMap::new(),
@@ -336,10 +339,13 @@ impl Index {
         if before.as_ref().is_some_and(|before| self.lost_its_opt_in(before, &workload)) {
             work.news.push((id.clone(), News::OptInGone));
         }
+        let templates =
+            [before.as_ref().and_then(|before| before.workload.template_in.clone()), workload.template_in.clone()];
         let unknown = || Tracked { workload: workload.clone(), record: None, other_instance: None, is_followed: false };
         let tracked = Tracked { workload: workload.clone(), ..before.unwrap_or_else(unknown) };
         self.workloads.insert(id.clone(), tracked);
         self.look(&id, now, work);
+        self.link_template(&id, templates, now, work);
     }
 
     /// Whether an edit of the template took the opt-in along.
@@ -377,6 +383,7 @@ impl Index {
     /// A workload that is gone leaves nothing behind.
     fn forget(&mut self, workload: &Workload, work: &mut Work) {
         self.unlink_consumers(workload, work);
+        self.unlink_template(&workload.id, workload.template_in.as_ref(), work);
         if let Some(uid) = &workload.uid {
             self.workload_of_uid.remove(uid);
         }
@@ -410,7 +417,8 @@ impl Index {
 
     fn workload_of_pod(&self, pod: &Pod) -> Option<&WorkloadId> {
         let owner = self.replica_sets.get(&pod.owner).map_or(&pod.owner, |replica_set| &replica_set.deployment);
-        self.workload_of_uid.get(owner)
+        let id = self.workload_of_uid.get(owner)?;
+        self.workloads.get(id).and_then(|tracked| tracked.workload.template_in.as_ref()).or(Some(id))
     }
 
     fn remove(&mut self, kind: Watched, identity: &Identity, now: Timestamp, work: &mut Work) {
@@ -463,7 +471,8 @@ impl Index {
         self.load_record(id, &mut tracked);
         let before = tracked.record.take();
         let counting = self.counting(&tracked.workload, before.as_ref().map(|record| &record.counting));
-        let rolls = id.kind.rolls_by_template() && !counting.is_off();
+        let has_template = id.kind.rolls_by_template() && tracked.workload.template_in.is_none();
+        let rolls = has_template && !counting.is_off();
         if rolls && tracked.other_instance.is_none() {
             tracked.record = match self.unsynced(&tracked.workload) {
                 Some(_) => before,
@@ -484,7 +493,10 @@ impl Index {
     /// Whether nothing counts for a workload; not while it is unknown what its annotations or its namespace want.
     pub fn is_opted_out(&self, tracked: &Tracked) -> bool {
         let workload = &tracked.workload;
-        workload.opt_in.problems.is_empty() && self.unsynced(workload).is_none() && !self.may_count(workload)
+        workload.opt_in.problems.is_empty()
+            && self.unsynced(workload).is_none()
+            && !self.may_be_referred_to(workload)
+            && !self.may_count(workload)
     }
 
     /// Takes the record from the workload's report, if there is none yet; unless the report is another installation's.
@@ -504,7 +516,7 @@ impl Index {
     fn unsynced(&self, workload: &Workload) -> Option<Watched> {
         let own = Watched::Workload(workload.id.kind);
         let links = match workload.id.kind {
-            WorkloadKind::Deployment => Some(Watched::Workload(WorkloadKind::ReplicaSet)),
+            WorkloadKind::Deployment | WorkloadKind::Custom(_) => Some(Watched::Workload(WorkloadKind::ReplicaSet)),
             _ => None,
         };
         let configs = workload.consumption.configs().into_iter().map(|id| Watched::Config(id.kind));
@@ -530,7 +542,7 @@ impl Index {
             counting,
             consumed: &consumed,
             configs: &self.configs,
-            pods: &self.pods_of_workload(uid),
+            pods: &self.pods_of_workload(&workload.id, uid),
             replica_set: self.current_replica_set(workload),
             namespace_deleting: self.is_namespace_deleting(&workload.id.namespace),
             has_unplaced_pods: self.has_unplaced_pods(workload),
@@ -541,16 +553,18 @@ impl Index {
         })
     }
 
-    fn pods_of_workload(&self, uid: &Uid) -> Vec<&Pod> {
-        let replica_sets = self.replica_sets_of.get(uid).into_iter().flatten();
-        let owners = replica_sets.chain([uid]);
+    fn pods_of_workload(&self, id: &WorkloadId, uid: &Uid) -> Vec<&Pod> {
+        let referrer = self.referrer(id).and_then(|referrer| referrer.uid.as_ref());
+        let owners = [Some(uid), referrer].into_iter().flatten();
+        let owners = owners.flat_map(|uid| self.replica_sets_of.get(uid).into_iter().flatten().chain([uid]));
         let pods = owners.filter_map(|owner| self.pods_of.get(owner)).flatten();
         pods.filter_map(|uid| self.pods.get(uid)).collect()
     }
 
     fn has_unplaced_pods(&self, workload: &Workload) -> bool {
         let namespace = &workload.id.namespace;
-        workload.id.kind == WorkloadKind::Deployment && self.unplaced.values().any(|other| other == namespace)
+        let has_replica_sets = matches!(workload.id.kind, WorkloadKind::Deployment | WorkloadKind::Custom(_));
+        has_replica_sets && self.unplaced.values().any(|other| other == namespace)
     }
 
     fn current_replica_set(&self, workload: &Workload) -> Option<&Uid> {
@@ -584,13 +598,15 @@ impl Index {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
         let workload = &tracked.workload;
-        let digest = self.with_sight(tracked, &record.counting, now, |sight| {
-            Some(sight.consumed.digest(sight.uid, self.keyring.current()))
+        let (digest, restart_at) = self.with_sight(tracked, &record.counting, now, |sight| {
+            let digest = sight.consumed.digest(sight.uid, self.keyring.current());
+            Some((digest, sight.workload.lever.restart_at(sight.pods, now)))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };
         let order = StampOrder {
             workload: id.clone(),
             uid: workload.uid.clone()?,
+            restart_at,
             version: workload.version?,
             text: stamp.to_string(),
             cause: Cause::of(record),
@@ -630,6 +646,8 @@ pub struct StampOrder {
     pub workload: WorkloadId,
     /// Its uid: a workload that was made again is another one.
     pub uid: Uid,
+    /// From when on its pods are to be restarted, where a rollout is not what its owner wants.
+    pub restart_at: Option<Timestamp>,
     /// The version that was decided on: on another one, the API server refuses.
     pub version: ResourceVersion,
     /// The stamp.
@@ -684,5 +702,6 @@ fn remove_from(map: &mut HashMap<Uid, BTreeSet<Uid>>, owner: &Uid, member: &Uid)
 
 mod lists;
 mod namespaces;
+mod references;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ pub mod consumed;
 pub mod consumers;
 pub mod consumption;
 pub mod counting;
+pub mod custom;
 pub mod decide;
 pub mod declared;
 pub mod delivered;

@@ -9,6 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::model::custom::CustomKind;
+
 /// Defines a cheap, immutable text type: cloning it copies a pointer.
 macro_rules! text_type {
     ($(#[$doc:meta])* $name:ident) => {
@@ -171,10 +173,12 @@ pub enum WorkloadKind {
     CronJob,
     /// `v1`, where nothing owns it
     Pod,
+    /// Any other kind with a pod template, which the operator is told of
+    Custom(&'static CustomKind),
 }
 
 impl WorkloadKind {
-    /// Every kind of workload.
+    /// Every kind of workload that is built in.
     pub const ALL: [Self; 7] =
         [Self::Deployment, Self::StatefulSet, Self::DaemonSet, Self::ReplicaSet, Self::Job, Self::CronJob, Self::Pod];
 
@@ -188,6 +192,15 @@ impl WorkloadKind {
             Self::Job => "Job",
             Self::CronJob => "CronJob",
             Self::Pod => "Pod",
+            Self::Custom(kind) => &kind.kind,
+        }
+    }
+
+    /// What it is called where no group is said: another kind may have the same name.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Custom(kind) => &kind.label,
+            built_in => built_in.as_str(),
         }
     }
 
@@ -197,21 +210,22 @@ impl WorkloadKind {
             Self::Deployment | Self::StatefulSet | Self::DaemonSet | Self::ReplicaSet => "apps/v1",
             Self::Job | Self::CronJob => "batch/v1",
             Self::Pod => "v1",
+            Self::Custom(kind) => &kind.api_version,
         }
     }
 
     /// Whether its own controller replaces the pods when the pod template changes.
     pub fn rolls_by_template(self) -> bool {
-        matches!(self, Self::Deployment | Self::StatefulSet | Self::DaemonSet)
+        matches!(self, Self::Deployment | Self::StatefulSet | Self::DaemonSet | Self::Custom(_))
     }
 }
 
-/// Defines `Display`, `FromStr`, serde and the schema for a kind: its name in manifests.
+/// Defines `Display` and `FromStr` for a kind: its name in manifests.
 macro_rules! kind_as_text {
-    ($kind:ty, $what:literal) => {
+    ($kind:ty, $what:literal, $text:ident) => {
         impl fmt::Display for $kind {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
+                f.pad(self.$text())
             }
         }
 
@@ -228,8 +242,8 @@ macro_rules! kind_as_text {
     };
 }
 
-kind_as_text!(ConfigKind, "kind of config");
-kind_as_text!(WorkloadKind, "kind of workload");
+kind_as_text!(ConfigKind, "kind of config", as_str);
+kind_as_text!(WorkloadKind, "kind of workload", label);
 
 /// A kind that restamp does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -21,7 +21,8 @@ const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "restamp");
 pub fn of_config(config: &Config, drift: ConfigDrift, now: Timestamp) -> DriftReport {
     let kind = config.id.kind.as_str().to_owned();
     let subject = Subject { api_version: "v1".to_owned(), kind, name: config.id.name.clone() };
-    of_subject(subject, &config.id.namespace, config.uid.as_ref(), status_of(drift, now))
+    let label = config.id.kind.as_str();
+    of_subject(subject, label, &config.id.namespace, config.uid.as_ref(), status_of(drift, now))
 }
 
 /// The report on a workload that is opted in.
@@ -30,10 +31,16 @@ pub fn of_workload(workload: &Workload, reload: ReloadStatus) -> DriftReport {
     let api_version = kind.api_version().to_owned();
     let subject = Subject { api_version, kind: kind.as_str().to_owned(), name: name.clone() };
     let status = DriftReportStatus { reload: Some(reload), ..DriftReportStatus::default() };
-    of_subject(subject, namespace, workload.uid.as_ref(), status)
+    of_subject(subject, kind.label(), namespace, workload.uid.as_ref(), status)
 }
 
-fn of_subject(subject: Subject, namespace: &Name, uid: Option<&Uid>, status: DriftReportStatus) -> DriftReport {
+fn of_subject(
+    subject: Subject,
+    label: &str,
+    namespace: &Name,
+    uid: Option<&Uid>,
+    status: DriftReportStatus,
+) -> DriftReport {
     let owner = uid.map(|uid| OwnerReference {
         api_version: subject.api_version.clone(),
         kind: subject.kind.clone(),
@@ -41,7 +48,7 @@ fn of_subject(subject: Subject, namespace: &Name, uid: Option<&Uid>, status: Dri
         uid: uid.to_string(),
         ..OwnerReference::default()
     });
-    let mut report = DriftReport::new(&name_of(&subject.kind, &subject.name), DriftReportSpec { subject });
+    let mut report = DriftReport::new(&name_of(label, &subject.name), DriftReportSpec { subject });
     report.metadata.namespace = Some(namespace.to_string());
     report.metadata.labels = Some([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())].into());
     report.metadata.owner_references = owner.map(|owner| vec![owner]);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::custom::{CustomKind, group_of};
 use crate::model::names::{ConfigKind, Name, WorkloadKind};
 use crate::model::selector::LabelSelector;
 use crate::model::watched::Watched;
@@ -13,6 +14,8 @@ pub struct Scope {
     pub namespaces: Namespaces,
     /// Which configs in them. Of the others it is not known whether they exist.
     pub configs: Option<LabelSelector>,
+    /// Which kinds of workload beside those that are built in.
+    pub kinds: &'static [CustomKind],
 }
 
 /// The watched namespaces.
@@ -60,9 +63,18 @@ impl Scope {
     /// The kinds that are watched.
     pub fn watched(&self) -> impl Iterator<Item = Watched> + use<> {
         let configs = ConfigKind::ALL.into_iter().map(Watched::Config);
-        let workloads = WorkloadKind::ALL.into_iter().map(Watched::Workload);
+        let custom = self.kinds.iter().map(WorkloadKind::Custom);
+        let workloads = WorkloadKind::ALL.into_iter().chain(custom).map(Watched::Workload);
         let namespaces = self.watches_namespaces().then_some(Watched::Namespace);
         configs.chain(workloads).chain([Watched::Report]).chain(namespaces)
+    }
+
+    /// The watched kind of workload that has this type, in whatever version.
+    pub fn workload_kind(&self, api_version: &str, kind: &str) -> Option<WorkloadKind> {
+        let is =
+            |known: &WorkloadKind| known.as_str() == kind && group_of(known.api_version()) == group_of(api_version);
+        let custom = self.kinds.iter().map(WorkloadKind::Custom);
+        WorkloadKind::ALL.into_iter().chain(custom).find(is)
     }
 
     /// The lists by which a kind is watched.
@@ -126,7 +138,7 @@ mod tests {
         #[case] extents: Vec<Extent>,
         #[case] watches_namespaces: bool,
     ) {
-        let scope = Scope { namespaces, configs: None };
+        let scope = Scope { namespaces, configs: None, kinds: &[] };
         assert_eq!(scope.extents(Watched::Report), extents);
         assert_eq!(scope.watched().any(|kind| kind == Watched::Namespace), watches_namespaces);
     }

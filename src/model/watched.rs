@@ -20,14 +20,14 @@ pub enum Watched {
 impl Watched {
     /// Whether reloading needs it. What only completes reports is optional.
     pub fn is_needed(self) -> bool {
-        !matches!(self, Self::Workload(WorkloadKind::Job | WorkloadKind::CronJob))
+        !matches!(self, Self::Workload(WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::Custom(_)))
     }
 
-    /// The kind as manifests spell it.
+    /// The kind as manifests spell it, with its group where that is not enough.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Config(kind) => kind.as_str(),
-            Self::Workload(kind) => kind.as_str(),
+            Self::Workload(kind) => kind.label(),
             Self::Report => "DriftReport",
             Self::Namespace => "Namespace",
         }

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use crate::api::annotations::CONFIG_HASH;
 use crate::api::opt_in::OptIn;
 use crate::model::consumption::Consumption;
+use crate::model::custom::rollout::Lever;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 
 /// What restamp keeps of an object that owns a pod template.
@@ -41,6 +42,10 @@ pub struct Workload {
     pub progress: Progress,
     /// The revision that its controller works towards.
     pub revision: Revision,
+    /// How its controller is made to replace pods.
+    pub lever: Lever,
+    /// The workload that has its pod template, where it has none itself: that one rolls it.
+    pub template_in: Option<WorkloadId>,
 }
 
 /// Whether a controller owns an object, and whether that one counts in its place.
@@ -73,7 +78,11 @@ fn counts_for(owner: &OwnerReference, kind: WorkloadKind) -> bool {
         WorkloadKind::ReplicaSet => is(WorkloadKind::Deployment),
         WorkloadKind::Job => is(WorkloadKind::CronJob),
         WorkloadKind::Pod => true,
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CronJob => false,
+        WorkloadKind::Deployment
+        | WorkloadKind::StatefulSet
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::CronJob
+        | WorkloadKind::Custom(_) => false,
     }
 }
 
@@ -106,6 +115,8 @@ pub enum Progress {
         /// How many there are.
         pods: i32,
     },
+    /// It does not say.
+    Unknown,
 }
 
 /// How the pods of the present revision are told from others.
@@ -150,7 +161,14 @@ impl Workload {
             strategy: Strategy::Rolling,
             progress: Progress::Unobserved,
             revision: Revision::Unknown,
+            lever: Lever::Template,
+            template_in: None,
         })
+    }
+
+    /// Reads an object of any kind, of which nothing is known but its pod template.
+    pub fn of_template(kind: WorkloadKind, metadata: &ObjectMeta, template: Option<&PodTemplateSpec>) -> Option<Self> {
+        Self::new(kind, metadata, template.into())
     }
 
     /// Reads a Deployment.
@@ -232,7 +250,7 @@ impl Workload {
     }
 }
 
-/// A ReplicaSet that a Deployment owns: the link between the Deployment and its pods. Of one that counts by itself,
+/// A ReplicaSet that a Deployment owns, or a custom workload: the link between the Deployment and its pods. Of one that counts by itself,
 /// see [`Workload::of_replica_set`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedReplicaSet {
@@ -240,7 +258,7 @@ pub struct OwnedReplicaSet {
     pub uid: Uid,
     /// Its namespace.
     pub namespace: Name,
-    /// The Deployment's uid.
+    /// The owner's uid.
     pub deployment: Uid,
     /// The Deployment's revision that it stands for.
     pub revision: Option<String>,
@@ -279,14 +297,14 @@ impl<'a> From<Option<&'a PodTemplateSpec>> for Template<'a> {
 }
 
 /// What a workload's status counts.
-struct Counts {
-    observed: bool,
-    desired: i32,
-    pods: i32,
-    updated: i32,
+pub(super) struct Counts {
+    pub(super) observed: bool,
+    pub(super) desired: i32,
+    pub(super) pods: i32,
+    pub(super) updated: i32,
 }
 
-fn progress(counts: &Counts) -> Progress {
+pub(super) fn progress(counts: &Counts) -> Progress {
     if !counts.observed {
         Progress::Unobserved
     } else if counts.updated < counts.desired || counts.pods > counts.updated {

@@ -60,6 +60,7 @@ impl From<kube::Error> for ApiError {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => Self::from(&*status),
+            kube::Error::Discovery(_) => Self::NotFound,
             kube::Error::SerdeError(error) => Self::Unreadable(place(&error)),
             error => Self::Unreachable(innermost(&error)),
         }

@@ -153,7 +153,7 @@ impl Metrics {
 
     /// A stamp was sent.
     pub fn reload(&self, workload: &WorkloadId, result: ReloadResult) {
-        let labels = [workload.namespace.as_str(), workload.kind.as_str(), result.as_str()];
+        let labels = [workload.namespace.as_str(), workload.kind.label(), result.as_str()];
         self.reloads.with_label_values(&labels).inc();
     }
 

@@ -281,7 +281,7 @@ impl Engine {
             return None;
         }
         self.reports.listed(report, extent)?;
-        stored_record(report).map(|stored| Event::Listed(Watched::Report, extent.clone(), Object::Report(stored)))
+        self.stored_record(report).map(|stored| Event::Listed(Watched::Report, extent.clone(), Object::Report(stored)))
     }
 
     pub(super) fn report_seen(&mut self, report: &DriftReport) -> Option<Event> {
@@ -291,7 +291,20 @@ impl Engine {
         let key = self.reports.seen(report)?;
         // Somebody may have written into it.
         self.write_report(&key);
-        stored_record(report).map(|stored| Event::Applied(Watched::Report, Object::Report(stored)))
+        self.stored_record(report).map(|stored| Event::Applied(Watched::Report, Object::Report(stored)))
+    }
+
+    /// The record in a report on a workload.
+    fn stored_record(&self, report: &DriftReport) -> Option<StoredRecord> {
+        let subject = &report.spec.subject;
+        let reload = report.status.as_ref()?.reload.as_ref()?;
+        let workload = WorkloadId {
+            kind: self.settings.scope.workload_kind(&subject.api_version, &subject.kind)?,
+            namespace: report.metadata.namespace.as_deref()?.into(),
+            name: subject.name.clone(),
+        };
+        let uid = report.metadata.owner_references.as_ref()?.first()?.uid.as_str().into();
+        Some(StoredRecord { workload, uid, instance: reload.instance.clone(), record: reload.record.clone() })
     }
 
     fn is_in_scope(&self, report: &DriftReport) -> bool {
@@ -301,23 +314,10 @@ impl Engine {
     pub(super) fn report_gone(&mut self, report: &DriftReport) -> Option<Event> {
         let key = self.reports.gone(report)?;
         self.write_report(&key);
-        stored_record(report).map(|stored| Event::Deleted(Watched::Report, Object::Report(stored)))
+        self.stored_record(report).map(|stored| Event::Deleted(Watched::Report, Object::Report(stored)))
     }
 }
 
 fn workload_key(id: &WorkloadId) -> ReportKey {
-    (id.namespace.clone(), report::name_of(id.kind.as_str(), &id.name))
-}
-
-/// The record in a report on a workload.
-fn stored_record(report: &DriftReport) -> Option<StoredRecord> {
-    let subject = &report.spec.subject;
-    let reload = report.status.as_ref()?.reload.as_ref()?;
-    let workload = WorkloadId {
-        kind: subject.kind.parse().ok()?,
-        namespace: report.metadata.namespace.as_deref()?.into(),
-        name: subject.name.clone(),
-    };
-    let uid = report.metadata.owner_references.as_ref()?.first()?.uid.as_str().into();
-    Some(StoredRecord { workload, uid, instance: reload.instance.clone(), record: reload.record.clone() })
+    (id.namespace.clone(), report::name_of(id.kind.label(), &id.name))
 }

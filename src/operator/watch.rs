@@ -2,12 +2,15 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use futures::stream::{BoxStream, StreamExt as _};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1;
-use kube::core::{NamespaceResourceScope, PartialObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::{ApiResource, NamespaceResourceScope, PartialObjectMeta};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource};
@@ -19,8 +22,10 @@ use tracing::{debug, info, warn};
 
 use crate::api::drift_report::DriftReport;
 use crate::model::config::{ConfigMapObject, SecretObject};
+use crate::model::custom::CustomKind;
+use crate::model::custom::object::CustomObject;
 use crate::model::index::Object;
-use crate::model::names::{ConfigKind, Name, WorkloadKind};
+use crate::model::names::{ConfigKind, Name, WorkloadKind, controller_of};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::scope::{Extent, Scope};
@@ -28,6 +33,7 @@ use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
 use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
+use crate::operator::write::discover;
 
 /// What a watch saw, reduced to what is kept.
 #[derive(Debug)]
@@ -51,6 +57,8 @@ pub enum Item {
 
 /// Some clouds' load balancers drop connections that are idle for 240 s.
 const TIMEOUT_SECONDS: u32 = 230;
+/// The longest that a kind which was installed meanwhile goes unnoticed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Values are hashed while a page is read, so its size bounds what is in memory at once.
 const PAGE: u32 = 50;
 
@@ -106,7 +114,10 @@ impl Watches {
             Watched::Workload(WorkloadKind::DaemonSet) => {
                 tasks.spawn(watch.run(|object: DaemonSet| workload(Workload::of_daemon_set(&object))))
             }
-            Watched::Workload(WorkloadKind::ReplicaSet) => tasks.spawn(watch.run(replica_set)),
+            Watched::Workload(WorkloadKind::ReplicaSet) => {
+                let kinds = watch.scope.kinds;
+                tasks.spawn(watch.run(move |object| replica_set(&object, kinds)))
+            }
             Watched::Workload(WorkloadKind::Job) => {
                 tasks.spawn(watch.run(|object: Job| workload(Workload::of_job(&object))))
             }
@@ -114,6 +125,7 @@ impl Watches {
                 tasks.spawn(watch.run(|object: CronJob| workload(Workload::of_cron_job(&object))))
             }
             Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run(pod)),
+            Watched::Workload(WorkloadKind::Custom(kind)) => tasks.spawn(watch.run_custom(kind)),
             Watched::Report => tasks.spawn(watch.run(|report: DriftReport| Some(Item::Report(Box::new(report))))),
             Watched::Namespace => tasks.spawn(watch.run_with(|client, _| Api::all(client), namespace)),
         };
@@ -148,9 +160,11 @@ fn workload(workload: Option<Workload>) -> Option<Item> {
     workload.filter(Workload::is_its_own).map(|workload| Object::Workload(workload).into())
 }
 
-fn replica_set(object: ReplicaSet) -> Option<Item> {
-    workload(Workload::of_replica_set(&object))
-        .or_else(|| Some(Object::ReplicaSet(OwnedReplicaSet::of(&object)?).into()))
+fn replica_set(object: &ReplicaSet, kinds: &[CustomKind]) -> Option<Item> {
+    let owner = controller_of(object.metadata.owner_references.as_deref());
+    let is_of = |owner: &OwnerReference| kinds.iter().any(|kind| kind.is(&owner.api_version, &owner.kind));
+    let own = if owner.is_some_and(is_of) { None } else { workload(Workload::of_replica_set(object)) };
+    own.or_else(|| Some(Object::ReplicaSet(OwnedReplicaSet::of(object)?).into()))
 }
 
 fn pod(object: PodObject) -> Option<Item> {
@@ -193,10 +207,12 @@ struct Unheard;
 type Events<K> = BoxStream<'static, Result<watcher::Event<K>, watcher::Error>>;
 
 /// What a watch keeps of an object.
-type Keep<K> = fn(K) -> Option<Item>;
+trait Keep<K>: Fn(K) -> Option<Item> + Copy + Send + Sync + 'static {}
+
+impl<K, F: Fn(K) -> Option<Item> + Copy + Send + Sync + 'static> Keep<K> for F {}
 
 impl Watch {
-    async fn run<K>(self, keep: Keep<K>)
+    async fn run<K>(self, keep: impl Keep<K>)
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
             + Clone
@@ -212,7 +228,34 @@ impl Watch {
         self.run_with(api, keep).await;
     }
 
-    async fn run_with<K>(mut self, api: impl Fn(Client, &Extent) -> Api<K>, keep: Keep<K>)
+    /// The watch of a kind that may be installed later, and that has its own path.
+    async fn run_custom(self, kind: &'static CustomKind) {
+        let resource = self.installed(kind).await;
+        let api = move |client, extent: &Extent| match extent {
+            Extent::Cluster => Api::all_with(client, &resource),
+            Extent::Namespace(name) => Api::namespaced_with(client, name.as_str(), &resource),
+        };
+        self.run_with(api, move |object: CustomObject| workload(object.read(kind))).await;
+    }
+
+    /// Waits until a kind is installed; others go on meanwhile.
+    async fn installed(&self, kind: &CustomKind) -> ApiResource {
+        let mut pauses = ExponentialBuilder::default().with_max_delay(LONGEST_PAUSE).without_max_times().build();
+        let mut told = false;
+        loop {
+            match discover(&self.client, kind).await {
+                Ok(resource) => return resource,
+                Err(why) if !told => {
+                    warn!(kind = kind.label, %why, "kind can't be watched yet; it is asked for again and again");
+                    told = true;
+                }
+                Err(why) => debug!(kind = kind.label, %why, "kind still can't be watched"),
+            }
+            tokio::time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
+        }
+    }
+
+    async fn run_with<K>(mut self, api: impl Fn(Client, &Extent) -> Api<K>, keep: impl Keep<K>)
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
@@ -245,7 +288,7 @@ impl Watch {
         extent: &Extent,
         mut events: Events<K>,
         health: &mut Health,
-        keep: Keep<K>,
+        keep: impl Keep<K>,
     ) -> Result<(), Unheard> {
         let mut listing = Listing::InProgress;
         while listing == Listing::InProgress
@@ -270,7 +313,7 @@ impl Watch {
         event: Result<watcher::Event<K>, watcher::Error>,
         listing: &mut Listing,
         health: &mut Health,
-        keep: Keep<K>,
+        keep: impl Keep<K>,
     ) -> Result<(), Unheard> {
         let kind = self.kind;
         let event = match event {
@@ -349,7 +392,7 @@ fn config(kind: Watched, scope: &Scope) -> watcher::Config {
 }
 
 /// Keeps of an event what matters; `None` if nothing does.
-fn reduce<K>(event: watcher::Event<K>, keep: Keep<K>) -> Option<watcher::Event<Item>> {
+fn reduce<K>(event: watcher::Event<K>, keep: impl Keep<K>) -> Option<watcher::Event<Item>> {
     Some(match event {
         watcher::Event::Init => watcher::Event::Init,
         watcher::Event::InitDone => watcher::Event::InitDone,

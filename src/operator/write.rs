@@ -3,11 +3,13 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::discovery::pinned_kind;
 use kube::{Api, Client};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::annotations::CONFIG_HASH;
 use crate::api::drift_report::{DriftReport, DriftReportStatus};
+use crate::model::custom::CustomKind;
 use crate::model::index::StampOrder;
 use crate::model::names::{ResourceVersion, WorkloadKind};
 use crate::operator::api_error::ApiError;
@@ -53,21 +55,34 @@ pub async fn stamp(client: &Client, order: &StampOrder, change_cause: ChangeCaus
     apply_stamp(client, order, metadata, &apply.force()).await
 }
 
+/// The fields that are ours: the annotation of the pod template, or the time from which on pods are restarted, with the
+/// annotation on the object itself.
+fn stamp_patch(order: &StampOrder, mut metadata: Value) -> Value {
+    let kind = order.workload.kind;
+    let spec = match order.restart_at {
+        None => json!({"template": {"metadata": {"annotations": {(CONFIG_HASH): order.text}}}}),
+        Some(time) => {
+            if let Some(metadata) = metadata.as_object_mut() {
+                let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+                annotations.as_object_mut().map(|all| all.insert(CONFIG_HASH.to_owned(), json!(order.text)));
+            }
+            json!({"restartAt": time.to_string()})
+        }
+    };
+    json!({"apiVersion": kind.api_version(), "kind": kind.as_str(), "metadata": metadata, "spec": spec})
+}
+
 async fn apply_stamp(
     client: &Client,
     order: &StampOrder,
-    metadata: serde_json::Value,
+    metadata: Value,
     apply: &PatchParams,
 ) -> Result<Stamped, ApiError> {
     let kind = order.workload.kind;
+    let resource = resource(client, kind).await?;
     let workloads: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), order.workload.namespace.as_str(), &resource(kind));
-    let patch = json!({
-        "apiVersion": kind.api_version(),
-        "kind": kind.as_str(),
-        "metadata": metadata,
-        "spec": {"template": {"metadata": {"annotations": {(CONFIG_HASH): order.text}}}},
-    });
+        Api::namespaced_with(client.clone(), order.workload.namespace.as_str(), &resource);
+    let patch = stamp_patch(order, metadata);
     let name = order.workload.name.as_str();
     let answer = in_time(workloads.patch_metadata(name, apply, &Patch::Apply(&patch))).await?;
     Ok(Stamped {
@@ -140,9 +155,18 @@ pub async fn delete_report(client: &Client, namespace: &str, name: &str, place: 
     }
 }
 
-fn resource(kind: WorkloadKind) -> ApiResource {
+async fn resource(client: &Client, kind: WorkloadKind) -> Result<ApiResource, ApiError> {
+    if let WorkloadKind::Custom(kind) = kind {
+        return discover(client, kind).await;
+    }
     let (group, version) = kind.api_version().split_once('/').unwrap_or(("", kind.api_version()));
-    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind.as_str()))
+    Ok(ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind.as_str())))
+}
+
+/// Under which path the API server has a custom kind; its plural is anything.
+pub async fn discover(client: &Client, kind: &CustomKind) -> Result<ApiResource, ApiError> {
+    let name = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
+    in_time(pinned_kind(client, &name)).await.map(|(resource, _)| resource)
 }
 
 fn version(metadata: &ObjectMeta) -> Result<ResourceVersion, ApiError> {

@@ -11,6 +11,7 @@
 mod adoption;
 mod away;
 mod bad_input;
+mod custom_kinds;
 mod namespaces;
 mod options;
 mod permissions;

@@ -52,6 +52,8 @@ impl Asking<'_> {
             WorkloadKind::Job => self.get(Workload::of_job).await?,
             WorkloadKind::CronJob => self.get(Workload::of_cron_job).await?,
             WorkloadKind::Pod => self.get(PodObject::as_workload).await?,
+            // Nothing on the command line names one.
+            WorkloadKind::Custom(_) => Sought::NoSuchKind,
         };
         let workload = self.found(sought)?;
         let report = name_of(kind.as_str(), &workload.id.name).into();

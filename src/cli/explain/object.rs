@@ -44,7 +44,7 @@ impl Kind {
     fn short(self) -> Option<&'static str> {
         match self {
             Self::Config(ConfigKind::ConfigMap) => Some("cm"),
-            Self::Config(ConfigKind::Secret) | Self::Workload(WorkloadKind::Job) => None,
+            Self::Config(ConfigKind::Secret) | Self::Workload(WorkloadKind::Job | WorkloadKind::Custom(_)) => None,
             Self::Workload(WorkloadKind::Deployment) => Some("deploy"),
             Self::Workload(WorkloadKind::StatefulSet) => Some("sts"),
             Self::Workload(WorkloadKind::DaemonSet) => Some("ds"),

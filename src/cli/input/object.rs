@@ -10,6 +10,7 @@ use super::header::{Header, ItemType, Shape};
 use crate::api::drift_report::DriftReport;
 use crate::cli::inventory::Inventory;
 use crate::model::config::{ConfigMapObject, SecretObject};
+use crate::model::custom::object::CustomObject;
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
 use crate::model::names::{ConfigKind, WorkloadKind};
 use crate::model::namespace::Namespace;
@@ -55,6 +56,7 @@ impl<'i> Objects<'i> {
             WorkloadKind::Job => self.add(object, Workload::of_job),
             WorkloadKind::CronJob => self.add(object, Workload::of_cron_job),
             WorkloadKind::Pod => self.add(object, PodObject::as_workload),
+            WorkloadKind::Custom(kind) => self.add(object, |object: &CustomObject| object.read(kind)),
         }
     }
 
@@ -74,7 +76,7 @@ impl<'i> Objects<'i> {
     fn add<'de, W: Deserialize<'de>, D: Deserializer<'de>>(
         &mut self,
         object: D,
-        read: fn(&W) -> Option<Workload>,
+        read: impl Fn(&W) -> Option<Workload>,
     ) -> Result<(), D::Error> {
         if let Some(workload) = read(&W::deserialize(object)?) {
             self.inventory.add_workload(workload);

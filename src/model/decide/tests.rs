@@ -5,9 +5,12 @@ use rstest::rstest;
 
 use super::{Decision, Hold, WaitReason};
 use crate::model::builders::{
-    Scene, WorkloadBuilder, at, config_map, daemon_set, deployment, named, pod_of, running_since, scene, stateful_set,
+    Scene, WorkloadBuilder, at, config_map, custom, daemon_set, deployment, named, pod_of, running_since, scene,
+    stateful_set,
 };
 use crate::model::consumption::Missing;
+use crate::model::custom::kinds;
+use crate::model::custom::rollout::Lever;
 use crate::model::record::{LastStamp, Record};
 use crate::model::workload::{Progress, Revision};
 
@@ -190,4 +193,37 @@ fn a_record_with_any_times_in_it_makes_no_panic() {
     let change = record.entry_mut(&named("ConfigMap/c")).unwrap().change.as_mut().unwrap();
     (change.first_seen, change.last_seen) = (Timestamp::MIN, Timestamp::MAX);
     assert_eq!(changed(w()).decide(&record), Decision::Stamp);
+}
+
+/// A custom workload with a change that is answered by a stamp, whose pods are not seen.
+fn custom_stamped(lever: Lever, progress: Progress) -> Decision {
+    let kind = &kinds(&["apps.kruise.io/v1alpha1/CloneSet".parse().unwrap()])[0];
+    let workload = custom(kind, "w").env_from("ConfigMap/c").lever(lever).progress(progress);
+    let mut record = record(&workload, &[0]);
+    let stamped = stamped(workload, &mut record, 10);
+    scene(stamped).config(config_map("c").value("A", "2").at_version(10)).second(60).decide(&record)
+}
+
+#[rstest]
+#[case::done(Lever::Template, Progress::Complete { pods: 2 }, Decision::Close)]
+#[case::under_way(Lever::Template, Progress::InProgress, Decision::RollingOut)]
+#[case::it_does_not_say(Lever::Template, Progress::Unknown, Decision::RollingOut)]
+#[case::no_pods(Lever::RestartAt, Progress::Complete { pods: 0 }, Decision::Close)]
+#[case::a_restart_makes_no_new_revision(Lever::RestartAt, Progress::Complete { pods: 2 }, Decision::RollingOut)]
+fn behind_a_stamp_the_word_of_a_custom_workloads_controller_counts_where_its_pods_are_not_seen(
+    #[case] lever: Lever,
+    #[case] progress: Progress,
+    #[case] expected: Decision,
+) {
+    assert_eq!(custom_stamped(lever, progress), expected);
+}
+
+#[rstest]
+#[case(Progress::Unknown)]
+#[case(Progress::InProgress)]
+fn a_custom_workload_of_which_little_is_known_is_stamped_at_once(#[case] progress: Progress) {
+    let kind = &kinds(&["apps.kruise.io/v1alpha1/CloneSet".parse().unwrap()])[0];
+    let workload = custom(kind, "w").env_from("ConfigMap/c").progress(progress);
+    let record = record(&workload, &[0]);
+    assert_eq!(changed(workload).second(10).decide(&record), Decision::Stamp);
 }

@@ -138,7 +138,9 @@ fn does_not_roll(kind: WorkloadKind) -> &'static str {
         WorkloadKind::CronJob => "the next run of a CronJob reads anew by itself",
         WorkloadKind::Pod => "nothing makes a pod anew that no controller owns",
         WorkloadKind::ReplicaSet => "a ReplicaSet replaces no pods when its template changes",
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => "its controller rolls it",
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::Custom(_) => {
+            "its controller rolls it"
+        }
     }
 }
 

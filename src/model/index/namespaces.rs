@@ -89,7 +89,7 @@ impl Index {
 
     /// What counts for this workload. While its namespace says nothing that can be read, what counted before does.
     pub(super) fn counting(&self, workload: &Workload, before: Option<&Counting>) -> Counting {
-        self.default_for(workload).counting(&workload.opt_in, before)
+        self.default_for(workload).counting(self.opt_in_of(workload), before)
     }
 
     /// Whether anything counts for this workload, or would if it were known what its namespace wants.
@@ -99,12 +99,12 @@ impl Index {
             NamespaceDefault::Barred(_) => AutoReload::Off,
             NamespaceDefault::Unreadable | NamespaceDefault::Unknown => AutoReload::Everything,
         };
-        !workload.opt_in.counting(most, None).is_off()
+        !self.opt_in_of(workload).counting(most, None).is_off()
     }
 
     /// Whether it depends on the namespace what counts, and that one was not seen yet.
     pub(super) fn lacks_namespace(&self, workload: &Workload) -> bool {
-        let with = |default| workload.opt_in.counting(default, None);
+        let with = |default| self.opt_in_of(workload).counting(default, None);
         self.default_for(workload) == NamespaceDefault::Unknown && with(AutoReload::Off) != with(AutoReload::Everything)
     }
 

@@ -18,7 +18,7 @@ const DEPLOYMENT: Watched = Watched::Workload(WorkloadKind::Deployment);
 const CONFIG_MAP: Watched = Watched::Config(ConfigKind::ConfigMap);
 
 fn index(namespaces: Namespaces) -> Index {
-    let scope = Scope { namespaces, configs: None };
+    let scope = Scope { namespaces, configs: None, kinds: &[] };
     Index::new(Arc::new(keyring()), policy(), "restamp-system").within(Arc::new(scope))
 }
 
@@ -172,7 +172,7 @@ fn a_workload_that_waits_for_a_list_says_for_which() {
 
 /// An index that looks at some configs only, and has seen a workload with these of its configs.
 fn filtered(configs: &[Config]) -> Index {
-    let scope = Scope { namespaces: Namespaces::default(), configs: Some("team=x".parse().unwrap()) };
+    let scope = Scope { namespaces: Namespaces::default(), configs: Some("team=x".parse().unwrap()), kinds: &[] };
     let mut index = Index::new(Arc::new(keyring()), policy(), "restamp-system").within(Arc::new(scope));
     list_namespaces(&mut index, &["ns"]);
     let configs = configs.iter().map(|config| (CONFIG_MAP, Object::Config(config.clone())));

@@ -1,0 +1,176 @@
+//! An object of a custom kind, as the API writes it: its metadata, its pod template, and what its status counts.
+
+use std::borrow::Cow;
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{ApiResource, DynamicResourceScope, Resource};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::api::annotations::CONFIG_HASH;
+use crate::model::custom::rollout::Lever;
+use crate::model::custom::{CustomKind, group_of};
+use crate::model::names::{WorkloadId, WorkloadKind};
+use crate::model::workload::{Counts, Progress, Workload, progress};
+
+/// An object with a pod template at `spec.template`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CustomObject {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Lenient<Spec>,
+    #[serde(default)]
+    status: Lenient<Status>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    template: Lenient<PodTemplateSpec>,
+    workload_ref: Lenient<Reference>,
+    replicas: Lenient<i32>,
+}
+
+/// Where an Argo Rollout takes its pod template from, if it has none itself.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reference {
+    api_version: String,
+    kind: String,
+    name: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    observed_generation: Lenient<Number>,
+    replicas: Lenient<i32>,
+    updated_replicas: Lenient<i32>,
+    desired_number_scheduled: Lenient<i32>,
+    current_number_scheduled: Lenient<i32>,
+    updated_number_scheduled: Lenient<i32>,
+}
+
+/// A number, or a text of one: Argo writes `observedGeneration` like this.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Number(i64),
+    Text(String),
+}
+
+impl Number {
+    fn value(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.parse().ok(),
+        }
+    }
+}
+
+/// What there is, if it is what we expect.
+#[derive(Debug, Clone)]
+struct Lenient<T>(Option<T>);
+
+impl<T> Default for Lenient<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_value(value).ok()))
+    }
+}
+
+impl Resource for CustomObject {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+
+    fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.api_version.as_str().into()
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+const ARGO: &str = "argoproj.io";
+const ROLLOUT: &str = "Rollout";
+
+impl CustomObject {
+    /// What is kept of it.
+    pub fn read(&self, kind: &'static CustomKind) -> Option<Workload> {
+        let spec = self.spec.0.clone().unwrap_or_default();
+        let template = spec.template.0.as_ref();
+        let mut workload = Workload::of_template(WorkloadKind::Custom(kind), &self.metadata, template)?;
+        workload.progress = self.progress(&spec);
+        if kind.group() == ARGO && kind.kind == ROLLOUT {
+            self.read_rollout(&spec, &mut workload);
+        }
+        Some(workload)
+    }
+
+    /// What only an Argo Rollout has.
+    fn read_rollout(&self, spec: &Spec, workload: &mut Workload) {
+        let annotations = self.metadata.annotations.as_ref();
+        match Lever::read(annotations) {
+            Ok(lever) => workload.lever = lever,
+            Err(problem) => workload.opt_in.problems.push(problem),
+        }
+        if workload.lever == Lever::RestartAt {
+            workload.stamp = annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned();
+        }
+        let deployment = spec.workload_ref.0.as_ref().filter(|reference| {
+            reference.kind == WorkloadKind::Deployment.as_str() && group_of(&reference.api_version) == "apps"
+        });
+        workload.template_in = deployment.map(|reference| WorkloadId {
+            kind: WorkloadKind::Deployment,
+            namespace: workload.id.namespace.clone(),
+            name: reference.name.as_str().into(),
+        });
+    }
+
+    /// What the status counts, as Deployments do it or as DaemonSets do.
+    fn progress(&self, spec: &Spec) -> Progress {
+        let status = self.status.0.clone().unwrap_or_default();
+        let Some(observed) = status.observed_generation.0.and_then(|number| number.value()) else {
+            return Progress::Unknown;
+        };
+        let by_node = status.desired_number_scheduled.0;
+        progress(&Counts {
+            observed: Some(observed) >= self.metadata.generation,
+            desired: by_node.or(spec.replicas.0).unwrap_or(1),
+            pods: status.replicas.0.or(status.current_number_scheduled.0).unwrap_or_default(),
+            updated: status.updated_replicas.0.or(status.updated_number_scheduled.0).unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
