@@ -6,24 +6,10 @@ use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
 use crate::model::counting::Counting;
 use crate::model::index::{Index, Work};
 use crate::model::names::{Name, WorkloadId};
-use crate::model::namespace::Namespace;
+use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
 use crate::model::scope::Extent;
 use crate::model::watched::Watched;
-use crate::model::workload::{Owned, Workload};
-
-/// Its workloads are the cluster's own: no default counts there.
-const NO_DEFAULT: &str = "kube-system";
-
-/// What a workload's namespace says about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Default {
-    /// This.
-    Is(AutoReload),
-    /// Nothing that can be read: what counted before still does.
-    Unreadable,
-    /// The namespace was not seen yet.
-    Unknown,
-}
+use crate::model::workload::Workload;
 
 impl Index {
     /// The annotation of this namespace that does not parse.
@@ -103,18 +89,15 @@ impl Index {
 
     /// What counts for this workload. While its namespace says nothing that can be read, what counted before does.
     pub(super) fn counting(&self, workload: &Workload, before: Option<&Counting>) -> Counting {
-        let default = match self.default_for(workload) {
-            Default::Is(default) => default,
-            Default::Unreadable | Default::Unknown => before.map_or(AutoReload::Off, |before| before.config_maps),
-        };
-        self.opt_in_of(workload).counting(default, before)
+        self.default_for(workload).counting(self.opt_in_of(workload), before)
     }
 
     /// Whether anything counts for this workload, or would if it were known what its namespace wants.
     pub(super) fn may_count(&self, workload: &Workload) -> bool {
         let most = match self.default_for(workload) {
-            Default::Is(default) => default,
-            Default::Unreadable | Default::Unknown => AutoReload::Everything,
+            NamespaceDefault::Is(default) => default,
+            NamespaceDefault::Barred(_) => AutoReload::Off,
+            NamespaceDefault::Unreadable | NamespaceDefault::Unknown => AutoReload::Everything,
         };
         !self.opt_in_of(workload).counting(most, None).is_off()
     }
@@ -122,24 +105,18 @@ impl Index {
     /// Whether it depends on the namespace what counts, and that one was not seen yet.
     pub(super) fn lacks_namespace(&self, workload: &Workload) -> bool {
         let with = |default| self.opt_in_of(workload).counting(default, None);
-        self.default_for(workload) == Default::Unknown && with(AutoReload::Off) != with(AutoReload::Everything)
+        self.default_for(workload) == NamespaceDefault::Unknown && with(AutoReload::Off) != with(AutoReload::Everything)
     }
 
     pub(super) fn is_namespace_deleting(&self, name: &Name) -> bool {
         self.namespaces.get(name).is_some_and(|namespace| namespace.deleting)
     }
 
-    fn default_for(&self, workload: &Workload) -> Default {
-        let name = &workload.id.namespace;
-        let is_silent = name.as_str() == NO_DEFAULT || !self.scope.watches_namespaces();
-        if is_silent || matches!(workload.owned, Owned::ByController(_)) {
-            return Default::Is(AutoReload::Off);
+    fn default_for(&self, workload: &Workload) -> NamespaceDefault {
+        if !self.scope.watches_namespaces() {
+            return NamespaceDefault::Barred(Barred::NamedNamespaces);
         }
-        match self.namespaces.get(name).map(|namespace| &namespace.auto_reload) {
-            Some(Ok(default)) => Default::Is(*default),
-            Some(Err(_)) => Default::Unreadable,
-            None => Default::Unknown,
-        }
+        NamespaceDefault::of(workload, self.namespaces.get(&workload.id.namespace))
     }
 }
 
