@@ -1,6 +1,6 @@
 //! The annotations that users write, by name.
 
-/// On a workload, or on its pod template: whether it rolls when what it consumes changes.
+/// On a workload, on its pod template, or as a default on its namespace: whether it rolls when what it consumes changes.
 pub const AUTO_RELOAD: &str = "restamp.dev/auto-reload";
 /// On a workload, or on its pod template: configs that count even if no container names them.
 pub const RELOAD_ON: &str = "restamp.dev/reload-on";
@@ -8,6 +8,8 @@ pub const RELOAD_ON: &str = "restamp.dev/reload-on";
 pub const RELOAD_EXCLUDE: &str = "restamp.dev/reload-exclude";
 /// On a workload, or on its pod template: the shortest time between two rollouts.
 pub const MIN_INTERVAL: &str = "restamp.dev/min-interval";
+/// On an Argo Rollout: whether its pods are replaced by a rollout with its steps, or restarted.
+pub const ROLLOUT_STRATEGY: &str = "restamp.dev/rollout-strategy";
 /// On a pod template, by restamp: the stamp.
 pub const CONFIG_HASH: &str = "restamp.dev/config-hash";
 /// On a config: `reload`, `drift` or `all`.
@@ -29,10 +31,10 @@ pub struct Meaning {
 }
 
 /// Every annotation that users write.
-pub const ALL: [Meaning; 6] = [
+pub const ALL: [Meaning; 7] = [
     Meaning {
         name: AUTO_RELOAD,
-        on: "workload, pod template",
+        on: "workload, pod template, namespace",
         values: "`\"true\"`, `\"at-start\"`, `\"false\"`",
         does: "Rolls the workload when a key changes that its containers read. `at-start`: files of a mounted volume, which the \
                kubelet swaps in place, don't count.",
@@ -54,6 +56,12 @@ pub const ALL: [Meaning; 6] = [
         on: "workload, pod template",
         values: "a duration: `10m`",
         does: "Two rollouts by restamp are at least this far apart.",
+    },
+    Meaning {
+        name: ROLLOUT_STRATEGY,
+        on: "Argo Rollout",
+        values: "`rollout`, `restart`",
+        does: "Whether its pods are replaced by a rollout with its steps, or restarted one after the other in the same revision.",
     },
     Meaning {
         name: IGNORE,

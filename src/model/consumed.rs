@@ -23,6 +23,8 @@ pub struct ConsumedConfig {
     pub optional: bool,
     /// Whether its changes count.
     pub attention: Attention,
+    /// Whether whatever keys it has are consumed.
+    pub all: bool,
     /// The consumed keys; `None` for one that is named and not there.
     pub keys: BTreeMap<KeyName, Option<Fingerprint>>,
 }
@@ -53,7 +55,8 @@ impl Consumed {
         let mut consumed = Self::default();
         for id in consumption.configs_that_count(counting) {
             let optional = !consumption.starts_without(id).is_empty();
-            consumed.0.insert(id.clone(), ConsumedConfig::new(id, configs, optional));
+            let all = consumption.reads_all(id, counting);
+            consumed.0.insert(id.clone(), ConsumedConfig { optional, all, ..ConsumedConfig::new(id, configs) });
         }
         for read in consumption.reads(configs) {
             if !counting.counts(&read.config, read.via.refresh()) || counting.excludes_key(&read.config, &read.key) {
@@ -77,7 +80,8 @@ impl Consumed {
         let live = kinds.into_iter().flat_map(|kind| configs.within(kind, namespace)).map(|config| config.id.clone());
         for id in literal.chain(live).filter(|id| counting.names(id)).collect::<BTreeSet<_>>() {
             let config = configs.get(&id);
-            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(&id, configs, true));
+            let entry = self.0.entry(id.clone()).or_insert_with(|| ConsumedConfig::new(&id, configs));
+            entry.all = true;
             let values = config.into_iter().flat_map(|config| &config.values);
             let values = values.filter(|(key, _)| !counting.excludes_key(&id, key));
             entry.keys.extend(values.map(|(key, value)| (key.clone(), Some(value.fingerprint))));
@@ -102,7 +106,8 @@ impl Consumed {
 }
 
 impl ConsumedConfig {
-    fn new(id: &ConfigId, configs: &Configs, optional: bool) -> Self {
+    /// One that no pod waits for, and of which nothing is read yet.
+    fn new(id: &ConfigId, configs: &Configs) -> Self {
         let config = configs.get(id);
         let presence = match config {
             Some(config) => Presence::Present(config.resource_version),
@@ -112,7 +117,7 @@ impl ConsumedConfig {
         let ignore = config.and_then(|config| Ignore::read(&config.annotations).ok().flatten());
         let ignored = ignore.is_some_and(Ignore::covers_reload);
         let attention = if ignored { Attention::Ignored } else { Attention::Counts };
-        Self { presence, optional, attention, keys: BTreeMap::new() }
+        Self { presence, optional: true, all: false, attention, keys: BTreeMap::new() }
     }
 
     /// The version of its last write. A pod that is younger has read it as it is now.
@@ -141,8 +146,9 @@ pub(super) fn can_be_binary(via: Via) -> bool {
 mod tests {
     use super::*;
     use crate::api::auto_reload::AutoReload;
-    use crate::model::builders::{config_map, pod};
+    use crate::model::builders::{WorkloadBuilder, config_map, deployment, hash_key, pod};
     use crate::model::names::ConfigKind;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn consumed(counting: &Counting, configs: &Configs) -> Consumed {
@@ -166,16 +172,57 @@ mod tests {
             presence: Presence::Present(Some(ResourceVersion(1))),
             optional: false,
             attention: Attention::Counts,
+            all: false,
             keys: keys.into(),
         };
         let files = ConsumedConfig {
             presence: Presence::Absent,
             optional: true,
             attention: Attention::Counts,
+            all: true,
             keys: BTreeMap::new(),
         };
         let expected = Consumed([(id("c"), c), (id("files"), files)].into());
         assert_eq!(consumed(&Counting::everything(), &configs), expected);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Two configs of four keys; a container reads some of them in some way; one byte of the cluster changes.
+        #[test]
+        fn the_digest_depends_on_exactly_the_consumed_keys(
+            single in prop::collection::btree_set((0..2usize, 0..4usize), 0..4),
+            all in prop::option::of(0..2usize), mounted in prop::option::of(0..2usize), at_start: bool,
+            changed in (0..2usize, 0..4usize), gone: bool,
+        ) {
+            let mut workload = deployment("w");
+            let name = |config: usize| format!("ConfigMap/c{config}");
+            workload = all.into_iter().fold(workload, |it, config| it.env_from(&name(config)));
+            workload = mounted.into_iter().fold(workload, |it, config| it.volume(&name(config)));
+            // Of its own container, so that it shadows nothing.
+            let one = |it: WorkloadBuilder, (config, key): &(usize, usize)| {
+                it.container(&format!("of{config}{key}")).env(&name(*config), &format!("K{config}{key}"))
+            };
+            let consumption = single.iter().fold(workload, one).build().consumption;
+            let configs = |change: bool| -> Configs {
+                let of = |config: usize| (0..4).fold(config_map(&format!("c{config}")), |it, key| {
+                    match (change && changed == (config, key), gone) {
+                        (false, _) => it.value(&format!("K{config}{key}"), "1"),
+                        (true, false) => it.value(&format!("K{config}{key}"), "2"),
+                        (true, true) => it,
+                    }
+                });
+                (0..2).map(|config| of(config).build()).collect()
+            };
+            let mode = if at_start { AutoReload::AtStart } else { AutoReload::Everything };
+            let counting = Counting::of(mode);
+            let consumed = |change| Consumed::of(&"ns".into(), &consumption, &counting, &configs(change));
+            let digest = |change| consumed(change).digest(&"u".into(), &hash_key("k1"));
+            let is_mounted = mounted == Some(changed.0) && !at_start;
+            let is_consumed = single.contains(&changed) || all == Some(changed.0) || is_mounted;
+            prop_assert_eq!(digest(false) != digest(true), is_consumed);
+        }
     }
 
     #[test]

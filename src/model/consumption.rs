@@ -203,6 +203,13 @@ impl Consumption {
         self.containers.iter().any(|container| container.name == *name)
     }
 
+    /// Whether some container reads whatever keys this config has, in a way that counts.
+    pub fn reads_all(&self, config: &ConfigId, counting: &Counting) -> bool {
+        let references =
+            self.references().filter(|reference| counting.counts(reference.config, reference.via.refresh()));
+        references.filter(|reference| reference.config == config).any(|reference| reference.all)
+    }
+
     /// The containers that name this config and start without it: they have marked each reference to it optional.
     pub fn starts_without(&self, config: &ConfigId) -> BTreeSet<&Name> {
         let named = |optional| {
@@ -250,6 +257,8 @@ pub struct Reference<'a> {
     pub config: &'a ConfigId,
     /// How it would read.
     pub via: Via,
+    /// Whether it is about whatever keys there are.
+    pub all: bool,
     /// The keys that it names; none where it takes whatever is there.
     pub keys: Vec<&'a KeyName>,
     /// Whether the container starts without it.
@@ -281,7 +290,8 @@ impl Variable {
             Self::Key { config, key, optional, .. } => (config, Via::Env, vec![key], *optional),
             Self::Other { .. } => return None,
         };
-        Some(Reference { container, config, via, keys, optional, text_only: true })
+        let all = keys.is_empty();
+        Some(Reference { container, config, via, all, keys, optional, text_only: true })
     }
 }
 
@@ -375,6 +385,7 @@ impl Mount {
             container,
             config: &source.config,
             via,
+            all: source.items.is_none() && !matches!(self.part, Part::Path(_)),
             keys: source.items.iter().flatten().map(|(key, _)| key).collect(),
             optional: source.optional,
             text_only: false,

@@ -31,6 +31,8 @@ pub mod report_delay;
 pub mod revision;
 pub mod scope;
 pub mod selector;
+#[cfg(test)]
+mod simulation;
 pub mod stamp;
 pub mod watched;
 pub mod workload;

@@ -221,7 +221,10 @@ impl Entry {
             return Some(News::KeyLost { config: id.local() });
         };
         let back_since = self.absent_since.take();
-        let changed = if config.digest(id, key).as_ref() == Some(digest) {
+        let changed = if !self.all && counted.is_some_and(|counted| counted.all) {
+            // An edit of the template: an earlier one may have consumed keys that are gone since.
+            Changed::Keys(BTreeSet::new())
+        } else if config.digest(id, key).as_ref() == Some(digest) {
             Changed::Nothing
         } else {
             self.changed_keys(id, config, counted, sight, key)

@@ -40,6 +40,9 @@ pub struct Entry {
     /// The digest of its consumed keys; none while it was never seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
+    /// Whether whatever keys it has are consumed.
+    #[serde(default)]
+    pub all: bool,
     /// The consumed keys, each with a short digest; empty where there are too many to name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keys: BTreeMap<KeyName, KeyDigest>,
@@ -208,6 +211,7 @@ impl Entry {
             config: id.local(),
             absent_since: (config.presence == Presence::Absent).then_some(now),
             digest,
+            all: config.all,
             keys: name_keys(id, config, key),
             last_changed: None,
             change: None,
@@ -217,6 +221,7 @@ impl Entry {
     /// Takes over the digests of this moment.
     pub fn update(&mut self, id: &ConfigId, config: &ConsumedConfig, key: &HashKey) {
         self.digest = config.digest(id, key);
+        self.all = config.all;
         self.keys = name_keys(id, config, key);
     }
 
@@ -259,6 +264,7 @@ mod tests {
         Entry {
             config: format!("Secret/{name}").try_into().unwrap(),
             digest: None,
+            all: false,
             keys: BTreeMap::new(),
             last_changed: None,
             absent_since: None,

@@ -72,9 +72,7 @@ pub enum RunError {
     #[error("cannot get random bytes for a name of this process")]
     Random(#[source] getrandom::Error),
     /// The Lease can't be had.
-    #[error(
-        "cannot use Lease {namespace}/{LEASE}; grant get, create, update and patch on leases in this namespace: {cause}"
-    )]
+    #[error("cannot use Lease {namespace}/{LEASE}; grant get, create and patch on leases in this namespace: {cause}")]
     Lease {
         /// Our namespace.
         namespace: String,

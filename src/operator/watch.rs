@@ -91,7 +91,9 @@ impl Watches {
                 gained,
             };
             watches.spawn(watch);
-            watches.gained.push(gain);
+            if kind != Watched::Namespace {
+                watches.gained.push(gain);
+            }
         }
         watches
     }

@@ -73,7 +73,7 @@ async fn a_namespace_where_it_may_not_have_a_lease() {
     let mut operator = Operator::spawn(cluster::shared(), &["--own-namespace", "default"]);
     assert_eq!(operator.ended().await.code(), Some(1));
     let log = operator.log();
-    assert!(log.contains("grant get, create, update and patch on leases in this namespace"), "{log}");
+    assert!(log.contains("grant get, create and patch on leases in this namespace"), "{log}");
     assert!(!log.contains("panicked"), "{log}");
 }
 

@@ -1,8 +1,13 @@
 //! What the flags of `restamp run` change.
 
+use jiff::Timestamp;
+use serde_json::json;
+
 use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT, EVENT};
 use crate::support::manifests::{config_map, deployment};
+use crate::support::namespace::stamp;
 use crate::support::turn;
+use crate::support::waiting::{PATIENCE, poll};
 
 #[tokio::test]
 async fn a_dry_run_says_what_it_would_do_and_leaves_it_to_be_done() {
@@ -51,4 +56,42 @@ async fn the_change_cause_is_written_on_request_where_nobody_else_owns_it() {
     assert_eq!(cause(&free), "restamp: key K of ConfigMap c changed");
     assert_eq!(cause(&owned), "version 1");
     assert_eq!(history.rollouts().await, 1);
+}
+
+#[tokio::test]
+async fn catching_up_rolls_what_started_before_its_config_was_written() {
+    let turn = turn().await;
+    let ns = turn.namespace("catch-up").await;
+    ns.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);
+    ns.rolled_out(DEPLOYMENT, "w").await;
+    let started = Timestamp::now();
+    // Both times are to the second.
+    let later = async || Timestamp::now().as_second() > started.as_second();
+    poll(PATIENCE, later).await.unwrap();
+    ns.apply(&[config_map("c", &[("K", "2")])]);
+
+    let _operator = turn.operator(&[("--adopt", "catch-up")]).await;
+    ns.reloaded(DEPLOYMENT, "w", "").await;
+}
+
+#[tokio::test]
+async fn an_optional_config_that_comes_and_goes_rolls_as_the_flags_say() {
+    let turn = turn().await;
+    let ns = turn.namespace("optional").await;
+    let ignoring = turn.operator(&[("--on-create", "ignore")]).await;
+    let mut workload = deployment("w").env_from_config_map("c").build();
+    workload["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["optional"] = json!(true);
+    ns.apply(&[workload]);
+    let history = ns.adopted(DEPLOYMENT, "w").await;
+    ns.apply(&[config_map("c", &[("K", "1")])]);
+    ns.operator_has_caught_up().await;
+    assert_eq!(history.rollouts().await, 0, "it came, which is ignored");
+    ns.apply(&[config_map("c", &[("K", "2")])]);
+    let workload = ns.reloaded(DEPLOYMENT, "w", "").await;
+    ignoring.stop().await;
+
+    let _rolling = turn.operator(&[("--on-delete", "roll")]).await;
+    ns.kubectl(&["delete", "configmap", "c"]);
+    ns.reloaded(DEPLOYMENT, "w", stamp(&workload)).await;
+    assert_eq!(history.rollouts().await, 2);
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::api::annotations;
 use crate::api::auto_reload::InvalidAnnotation;
 use crate::model::delivered::later;
 use crate::model::pod::Pod;
@@ -20,7 +21,7 @@ pub enum Lever {
 }
 
 /// On an Argo Rollout: `rollout` or `restart`. The second name is Reloader's.
-pub const ROLLOUT_STRATEGY: [&str; 2] = ["restamp.dev/rollout-strategy", "reloader.stakater.com/rollout-strategy"];
+pub const ROLLOUT_STRATEGY: [&str; 2] = [annotations::ROLLOUT_STRATEGY, "reloader.stakater.com/rollout-strategy"];
 
 impl Lever {
     /// From when on the pods are to be restarted: all that there are, however far its clock is from ours.

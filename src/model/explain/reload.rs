@@ -167,8 +167,15 @@ mod tests {
         let key: HashKey = crate::model::builders::hash_key("k");
         let id = named(config).within(&"ns".into());
         let digest = Some(key.digest_config(&id, std::iter::empty()));
-        let change = None;
-        Entry { config: named(config), digest, keys: [].into(), last_changed: Some(at(5)), absent_since: None, change }
+        Entry {
+            config: named(config),
+            digest,
+            all: true,
+            keys: [].into(),
+            last_changed: Some(at(5)),
+            absent_since: None,
+            change: None,
+        }
     }
 
     fn report(workload: WorkloadBuilder) -> DriftReport {

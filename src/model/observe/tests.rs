@@ -146,7 +146,8 @@ fn a_config_that_was_deleted_appears_again(
 #[rstest]
 #[case::one_more_config(deployment("w"), w(), &[""])]
 #[case::one_less(w(), deployment("w"), &[])]
-#[case::one_more_key(deployment("w").env("ConfigMap/c", "A"), w(), &["B"])]
+#[case::one_more_key(deployment("w").env("ConfigMap/c", "A"), deployment("w").env("ConfigMap/c", "A").env("ConfigMap/c", "B"), &["B"])]
+#[case::whatever_keys_there_are(deployment("w").env("ConfigMap/c", "A"), w(), &[""])]
 #[case::one_key_less(w(), deployment("w").env("ConfigMap/c", "A"), &[])]
 #[case::in_another_way(w(), deployment("w").volume("ConfigMap/c"), &[])]
 fn an_edit_of_the_template_opens_what_it_brings(
@@ -161,6 +162,16 @@ fn an_edit_of_the_template_opens_what_it_brings(
         _ => news(keys),
     };
     assert_eq!(then(&with(before, config()), &with(after, config())), expected);
+}
+
+#[test]
+fn an_undone_edit_opens_for_keys_that_went_in_between() {
+    // All keys, one key, the other one removed, all keys again: pods of the first template may still run.
+    let mut record = with(w(), c("1").value("B", "1")).adopt();
+    let one = || deployment("w").env("ConfigMap/c", "A");
+    with(one(), c("1").value("B", "1")).observe(&mut record);
+    assert_eq!(with(one(), c("1")).observe(&mut record), []);
+    assert_eq!(with(w(), c("1")).observe(&mut record), news(&[]));
 }
 
 #[test]
@@ -311,6 +322,21 @@ fn a_stamp_whose_answer_was_lost_answers_nothing_that_changed_after_it_was_sent(
     record.ask(with(w(), c("3")).stamp(), at(9));
     assert_eq!(seen(record.clone(), live()), Some(Answer::None), "nor while another one is under way");
     assert_eq!(seen(record, live().after_a_restart()), Some(Answer::None));
+}
+
+#[test]
+fn a_stamp_that_another_process_puts_on_while_we_look_answers_nothing() {
+    // A leader that slept past its lease sent it, for 2; meanwhile 3 was seen, and 2 again.
+    let mut record = with(w(), c("1")).adopt();
+    with(w(), c("3").at_version(9)).observe(&mut record);
+    let (_, stamped) = stamped();
+    let seen = with(stamped, c("2").at_version(10));
+    seen.observe(&mut record);
+    assert_eq!(change(&record).map(|change| change.answer), Some(Answer::None));
+    record.close();
+    record.stamp = None;
+    assert_eq!(seen.observe(&mut record), []);
+    assert_eq!(change(&record), None, "nor does it open what is closed");
 }
 
 #[rstest]
