@@ -34,8 +34,9 @@ fn printed(input: &str, args: &[&str]) -> String {
     printed
 }
 
-const COMMANDS: [&[&str]; 7] = [
+const COMMANDS: [&[&str]; 8] = [
     &["scan", "-o", "table"],
+    &["scan", "-o", "wide"],
     &["scan", "-o", "json"],
     &["scan", "-o", "yaml"],
     &["explain", "secret/s"],

@@ -228,6 +228,15 @@ pub enum Cause {
     Unowned,
 }
 
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::LeftByApply => "LeftByApply",
+            Self::Unowned => "Unowned",
+        })
+    }
+}
+
 /// One container's reading of one key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

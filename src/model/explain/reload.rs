@@ -170,7 +170,7 @@ mod tests {
         Entry {
             config: named(config),
             digest,
-            all: false,
+            all: true,
             keys: [].into(),
             last_changed: Some(at(5)),
             absent_since: None,
