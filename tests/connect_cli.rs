@@ -14,7 +14,7 @@ const UNREACHABLE: &str = "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
 
 #[rstest]
 fn no_cluster_is_one_sentence(
-    #[values(&["run", "--bind", "127.0.0.1:0"], &["scan"])] args: &[&str],
+    #[values(&["run", "--bind", "127.0.0.1:0"], &["scan"], &["explain", "deploy/web"])] args: &[&str],
     #[values(
         ("users:\n- hunter2: }", "FILE: it does not parse, line 2"),
         ("clusters: hunter2\n", "FILE: it does not parse, line 1"),

@@ -1,4 +1,4 @@
-//! No value of a config is in anything that `restamp scan` prints, whatever it is given.
+//! No value of a config is in anything that `restamp scan` and `restamp explain` print, whatever they are given.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
 
@@ -15,10 +15,11 @@ fn marker() -> String {
     format!("Marker{:x}x{:x}", now.as_nanos(), std::process::id())
 }
 
-/// What a scan of this input prints, on both streams.
-fn printed(input: &str, output: &str) -> String {
-    let mut scan = Command::new(env!("CARGO_BIN_EXE_restamp"))
-        .args(["scan", "--filename", "-", "-o", output])
+/// What restamp prints on both streams, given this input.
+fn printed(input: &str, args: &[&str]) -> String {
+    let mut restamp = Command::new(env!("CARGO_BIN_EXE_restamp"))
+        .args(args)
+        .args(["--filename", "-"])
         .env("RUST_LOG", "trace")
         .env("RUST_BACKTRACE", "1")
         .stdin(Stdio::piped())
@@ -26,16 +27,27 @@ fn printed(input: &str, output: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    scan.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let scan = scan.wait_with_output().unwrap();
-    let printed = format!("{}{}", String::from_utf8_lossy(&scan.stdout), String::from_utf8_lossy(&scan.stderr));
+    restamp.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = restamp.wait_with_output().unwrap();
+    let printed = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(!printed.contains("panicked"), "{printed}");
     printed
 }
 
+const COMMANDS: [&[&str]; 8] = [
+    &["scan", "-o", "table"],
+    &["scan", "-o", "wide"],
+    &["scan", "-o", "json"],
+    &["scan", "-o", "yaml"],
+    &["explain", "secret/s"],
+    &["explain", "secret/s", "-o", "json"],
+    &["explain", "pod/p"],
+    &["explain", "pod/p", "-o", "json"],
+];
+
 fn assert_no_marker(input: &str, marker: &str) {
-    for output in ["table", "json", "yaml"] {
-        let printed = printed(input, output);
+    for command in COMMANDS {
+        let printed = printed(input, command);
         assert!(!printed.is_empty());
         for form in [marker.to_owned(), BASE64_STANDARD.encode(marker), marker.to_lowercase()] {
             assert!(!printed.contains(&form), "{form} of\n{input}\nis in\n{printed}");
@@ -69,12 +81,16 @@ fn secret(marker: &str) -> Value {
 fn no_report_shows_a_value() {
     let marker = marker();
     let secret = secret(&marker);
-    let found = printed(&secret.to_string(), "json");
+    let found = printed(&secret.to_string(), &["scan", "-o", "json"]);
     for finding in ["StaleKey", "UndeclaredKey", "MissingKey", "ValueDiffers"] {
         assert!(found.contains(finding), "{found}");
     }
-    assert_no_marker(&secret.to_string(), &marker);
-    assert_no_marker(&serde_saphyr::to_string(&secret).unwrap(), &marker);
+    let reader = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"},
+        "spec": {"containers": [{"name": "app", "envFrom": [{"secretRef": {"name": "s"}}]}]}});
+    let all = json!({"apiVersion": "v1", "kind": "List", "items": [secret, reader]});
+    assert!(printed(&all.to_string(), &["explain", "pod/p"]).contains("HAND"));
+    assert_no_marker(&all.to_string(), &marker);
+    assert_no_marker(&serde_saphyr::to_string(&all).unwrap(), &marker);
 }
 
 #[test]

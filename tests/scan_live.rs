@@ -2,69 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Output};
-use std::thread;
+mod api_server;
+
+use std::process::Output;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-/// Answers by the path and query that are asked for; anything else is an empty list.
-#[derive(Default)]
-struct ApiServer(BTreeMap<String, (u16, Value)>);
-
-impl ApiServer {
-    fn answer(mut self, path: &str, code: u16, body: Value) -> Self {
-        self.0.insert(path.to_owned(), (code, body));
-        self
-    }
-
-    fn refuse(self, path: &str, code: u16, reason: &str) -> Self {
-        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": reason,
-            "code": code});
-        self.answer(path, code, status)
-    }
-
-    /// Serves while `restamp scan` runs with these arguments.
-    fn scan(self, args: &[&str]) -> Output {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let folder = TempDir::new().unwrap();
-        let kubeconfig = folder.path().join("kubeconfig");
-        let server = format!("http://{}", listener.local_addr().unwrap());
-        let content = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "u", "user": {}}]});
-        fs::write(&kubeconfig, content.to_string()).unwrap();
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                self.serve(&stream.unwrap());
-            }
-        });
-        let mut scan = Command::new(env!("CARGO_BIN_EXE_restamp"));
-        scan.args(["scan", "-o", "json", "--kubeconfig"]).arg(kubeconfig).args(args).output().unwrap()
-    }
-
-    fn serve(&self, stream: &TcpStream) {
-        let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
-        let Some(request) = lines.next() else { return };
-        let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
-        lines.take_while(|line| !line.is_empty()).for_each(drop);
-        let empty = (200, list(&[], None));
-        let (code, body) = self.0.get(&path).unwrap_or(&empty);
-        let body = body.to_string();
-        let mut stream = stream;
-        let length = body.len();
-        let head = format!("HTTP/1.1 {code} X\r\ncontent-type: application/json\r\nconnection: close\r\n");
-        write!(stream, "{head}content-length: {length}\r\n\r\n{body}").unwrap();
-    }
-}
-
-fn list(items: &[Value], next: Option<&str>) -> Value {
-    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1", "continue": next}, "items": items})
-}
+use api_server::{ApiServer, list};
 
 /// A config with one stale key.
 fn stale(kind: &str, name: &str) -> Value {
@@ -102,7 +46,7 @@ fn a_cluster_is_listed_page_by_page() {
         .answer(&format!("{CONFIG_MAPS}&continue=next"), 200, list(&[stale("ConfigMap", "b")], None))
         .answer(SECRETS, 200, list(&[stale("Secret", "s")], None))
         .answer("/api/v1/pods?&limit=500", 200, list(&[pod], None))
-        .scan(&["--exit-code"]);
+        .run(&["scan", "-o", "json", "--exit-code"]);
     assert_eq!((scan.status.code(), text(&scan.stderr)), (Some(3), ""));
     assert_eq!(subjects(&scan), ["a", "b", "s"]);
     assert!(text(&scan.stdout).contains("Pod/p"));
@@ -114,7 +58,7 @@ fn a_list_whose_next_page_came_too_late_is_listed_at_once() {
         .answer(CONFIG_MAPS, 200, list(&[stale("ConfigMap", "a")], Some("old")))
         .refuse(&format!("{CONFIG_MAPS}&continue=old"), 410, "Expired")
         .answer("/api/v1/configmaps?", 200, list(&[stale("ConfigMap", "a"), stale("ConfigMap", "b")], None))
-        .scan(&[]);
+        .run(&["scan", "-o", "json"]);
     assert_eq!(text(&scan.stderr), "");
     assert_eq!(subjects(&scan), ["a", "b"]);
 }
@@ -123,7 +67,7 @@ fn a_list_whose_next_page_came_too_late_is_listed_at_once() {
 fn one_namespace_is_asked_for_alone() {
     let scan = ApiServer::default()
         .answer("/api/v1/namespaces/ns/configmaps?&limit=500", 200, list(&[stale("ConfigMap", "a")], None))
-        .scan(&["-n", "ns"]);
+        .run(&["scan", "-o", "json", "-n", "ns"]);
     assert_eq!(subjects(&scan), ["a"]);
 }
 
@@ -133,7 +77,7 @@ fn a_forbidden_kind_is_left_out_and_named() {
         .answer(CONFIG_MAPS, 200, list(&[stale("ConfigMap", "a")], None))
         .refuse(SECRETS, 403, "Forbidden")
         .refuse("/apis/batch/v1/jobs?&limit=500", 403, "Forbidden")
-        .scan(&[]);
+        .run(&["scan", "-o", "json"]);
     let warnings = "warning: listing Secret objects is forbidden, so their keys are not looked at; grant list on them \
                     to change that\n\
                     warning: listing Job objects is forbidden, so the consumers of keys are not complete; grant list on \
@@ -145,14 +89,14 @@ fn a_forbidden_kind_is_left_out_and_named() {
 #[test]
 fn where_no_config_may_be_listed_there_is_nothing_to_scan() {
     let server = ApiServer::default().refuse(CONFIG_MAPS, 403, "Forbidden").refuse(SECRETS, 403, "Forbidden");
-    let scan = server.scan(&[]);
+    let scan = server.run(&["scan", "-o", "json"]);
     assert_eq!(scan.status.code(), Some(1));
     assert!(text(&scan.stderr).starts_with("error: listing ConfigMaps and Secrets is forbidden; grant list"));
 }
 
 #[test]
 fn credentials_that_are_not_accepted_are_said_so() {
-    let scan = ApiServer::default().refuse(CONFIG_MAPS, 401, "Unauthorized").scan(&[]);
+    let scan = ApiServer::default().refuse(CONFIG_MAPS, 401, "Unauthorized").run(&["scan", "-o", "json"]);
     assert_eq!(scan.status.code(), Some(1));
     assert!(text(&scan.stderr).contains("does not accept these credentials; log in again"), "{}", text(&scan.stderr));
 }
@@ -160,7 +104,7 @@ fn credentials_that_are_not_accepted_are_said_so() {
 #[test]
 fn an_answer_that_cannot_be_read_is_not_quoted() {
     let broken = list(&[json!({"metadata": {"name": "s"}, "data": {"K": "hunter2!"}})], None);
-    let scan = ApiServer::default().answer(SECRETS, 200, broken).scan(&[]);
+    let scan = ApiServer::default().answer(SECRETS, 200, broken).run(&["scan", "-o", "json"]);
     assert_eq!(scan.status.code(), Some(1));
     let error = text(&scan.stderr);
     assert!(error.starts_with("error: cannot read the API server's list of Secret objects"), "{error}");

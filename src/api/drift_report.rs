@@ -196,16 +196,6 @@ impl FindingType {
     /// Every type.
     pub const ALL: [Self; 4] = [Self::StaleKey, Self::UndeclaredKey, Self::MissingKey, Self::ValueDiffers];
 
-    /// What it says about a key, in words.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::StaleKey => "live, and declared nowhere any more",
-            Self::UndeclaredKey => "added by hand, and declared nowhere",
-            Self::MissingKey => "declared, and not live: the next apply adds it",
-            Self::ValueDiffers => "another value than the declared one: the next apply reverts it",
-        }
-    }
-
     /// So many of this type, in words.
     pub fn count(self, many: usize) -> String {
         let (one, more) = match self {
@@ -236,6 +226,15 @@ pub enum Cause {
     LeftByApply,
     /// Nobody owns it, so nobody prunes it.
     Unowned,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::LeftByApply => "LeftByApply",
+            Self::Unowned => "Unowned",
+        })
+    }
 }
 
 /// One container's reading of one key.

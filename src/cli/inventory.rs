@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::api::drift_report::DriftReport;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
-use crate::model::names::WorkloadId;
+use crate::model::names::{Name, WorkloadId};
+use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
 
 /// What there is to go by.
@@ -13,6 +14,8 @@ use crate::model::workload::Workload;
 pub struct Inventory {
     configs: Configs,
     workloads: BTreeMap<WorkloadId, Workload>,
+    /// The namespaces, where files hold them.
+    pub namespaces: BTreeMap<Name, Namespace>,
     /// Our own reports, where files hold them.
     pub reports: Vec<DriftReport>,
     /// How many objects are of a kind that says nothing here.

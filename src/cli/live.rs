@@ -4,6 +4,7 @@ use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core;
 use kube::api::ListParams;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -13,6 +14,7 @@ use crate::connect::{ConnectError, Connection, Target, innermost};
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::explain::{Sought, Unknown};
 use crate::model::names::{ConfigKind, Name, WorkloadKind};
+use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::workload::Workload;
 
@@ -82,12 +84,15 @@ pub enum Asked {
     List(&'static str),
     /// One object: its kind, namespace and name.
     Object(&'static str, Name, Name),
+    /// One namespace.
+    Namespace(Name),
 }
 
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::List(kind) => write!(f, "list of {kind} objects"),
+            Self::Namespace(name) => write!(f, "Namespace {name}"),
             Self::Object(kind, namespace, name) => write!(f, "{kind} {namespace}/{name}"),
         }
     }
@@ -149,16 +154,31 @@ impl Lister {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let asked = || Asked::Object(kind, namespace.clone(), name.clone());
         let api: Api<K> = Api::namespaced(self.connection.client.clone(), namespace.as_str());
-        match tokio::time::timeout(TIMEOUT, api.get(name.as_str())).await {
+        let asked = Asked::Object(kind, namespace.clone(), name.clone());
+        self.sought(asked, api.get(name.as_str())).await
+    }
+
+    /// Reads what a namespace says about its workloads.
+    pub async fn namespace(&self, name: &Name) -> Result<Sought<Namespace>, LiveError> {
+        let api: Api<core::v1::Namespace> = Api::all(self.connection.client.clone());
+        let sought = self.sought(Asked::Namespace(name.clone()), api.get_metadata(name.as_str())).await?;
+        Ok(sought.and_then(|found| Namespace::of(&found.metadata)))
+    }
+
+    async fn sought<T>(
+        &self,
+        asked: Asked,
+        asking: impl Future<Output = kube::Result<T>>,
+    ) -> Result<Sought<T>, LiveError> {
+        match tokio::time::timeout(TIMEOUT, asking).await {
             Ok(Ok(object)) => Ok(Sought::Found(object)),
             Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => Ok(Sought::Unknown(Unknown::Forbidden)),
             Ok(Err(kube::Error::Api(status))) if status.reason == "NotFound" => Ok(Sought::Absent),
             // Of a kind that is not there, the API server says so in plain text.
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(Sought::NoSuchKind),
-            Ok(Err(error)) => Err(self.failure(asked(), error)),
-            Err(_) => Err(self.slow(asked())),
+            Ok(Err(error)) => Err(self.failure(asked, error)),
+            Err(_) => Err(self.slow(asked)),
         }
     }
 

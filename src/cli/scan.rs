@@ -51,6 +51,8 @@ enum Output {
     /// For a person.
     #[default]
     Table,
+    /// The same, with causes and baselines.
+    Wide,
     /// A list object.
     Json,
     /// A list object.
@@ -144,7 +146,8 @@ impl Found {
             )?;
         }
         match args.output {
-            Output::Table => self.as_table(now, out),
+            Output::Table => self.as_table(table::of, now, out),
+            Output::Wide => self.as_table(table::wide, now, out),
             Output::Json => {
                 serde_json::to_writer_pretty(&mut *out, &List::of(&self.reports))?;
                 writeln!(out)
@@ -156,9 +159,14 @@ impl Found {
         }
     }
 
-    fn as_table(&self, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
+    fn as_table(
+        &self,
+        table: fn(&[DriftReport], Timestamp) -> String,
+        now: Timestamp,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         if self.drifts() {
-            write!(out, "{}", table::of(&self.reports, now))?;
+            write!(out, "{}", table(&self.reports, now))?;
         }
         for report in &self.reports {
             let subject = &report.spec.subject;

@@ -8,13 +8,28 @@ use crate::api::drift_report::{Cause, Consumer, DriftReport, FindingStatus};
 
 /// One row for each finding.
 pub fn of(reports: &[DriftReport], now: Timestamp) -> String {
-    let rows = reports.iter().flat_map(|report| {
-        let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
-        let subject = format!("{}/{}", report.spec.subject.kind, report.spec.subject.name);
-        let findings = report.status.iter().flat_map(|status| &status.findings);
-        findings.map(move |finding| row(namespace, &subject, finding, now))
-    });
+    let rows = findings(reports).map(|(report, finding)| row(report, finding, now));
     laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
+}
+
+/// The same, with each finding's cause and what says which keys are declared.
+pub fn wide(reports: &[DriftReport], now: Timestamp) -> String {
+    let rows = findings(reports).map(|(report, finding)| {
+        let [namespace, subject, r#type, key, manager, age, consumers] = row(report, finding, now);
+        let cause = finding.cause.map_or_else(|| "-".to_owned(), |cause| cause.to_string());
+        let baseline = report.status.as_ref().and_then(|status| status.baseline);
+        let baseline = baseline.map_or_else(|| "-".to_owned(), |baseline| baseline.to_string());
+        [namespace, subject, r#type, key, manager, age, cause, baseline, consumers]
+    });
+    let header = ["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "CONSUMERS"];
+    laid_out(header, rows)
+}
+
+fn findings(reports: &[DriftReport]) -> impl Iterator<Item = (&DriftReport, &FindingStatus)> {
+    reports.iter().flat_map(|report| {
+        let findings = report.status.iter().flat_map(|status| &status.findings);
+        findings.map(move |finding| (report, finding))
+    })
 }
 
 /// Rows below a header, in columns.
@@ -31,7 +46,7 @@ pub fn laid_out<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item 
     table.trim_fmt() + "\n"
 }
 
-fn row(namespace: &str, subject: &str, finding: &FindingStatus, now: Timestamp) -> [String; 7] {
+fn row(report: &DriftReport, finding: &FindingStatus, now: Timestamp) -> [String; 7] {
     let manager = match (&finding.manager, finding.cause) {
         (Some(manager), _) => manager.to_string(),
         (None, Some(Cause::Unowned)) => "nobody owns it".to_owned(),
@@ -40,8 +55,8 @@ fn row(namespace: &str, subject: &str, finding: &FindingStatus, now: Timestamp) 
     let key = finding.key.as_ref().map(ToString::to_string).unwrap_or_default();
     let consumers = finding.consumers.iter().map(|consumer| reading(consumer, &key)).collect::<Vec<_>>();
     [
-        namespace.to_owned(),
-        subject.to_owned(),
+        report.metadata.namespace.clone().unwrap_or_default(),
+        format!("{}/{}", report.spec.subject.kind, report.spec.subject.name),
         finding.r#type.to_string(),
         key,
         manager,
@@ -112,7 +127,15 @@ ns          Secret/s   StaleKey        OLD   nobody owns it   unknown   none
 ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        Deployment/w app (envFrom)
                                                                         Deployment/w init (envFrom P_K)
 ";
-        assert_eq!(of(&[report::of_config(&secret("s").build(), drift, now)], now), expected);
+        let reports = [report::of_config(&secret("s").build(), drift, now)];
+        assert_eq!(of(&reports, now), expected);
+        let expected = "\
+NAMESPACE   SUBJECT    FINDING         KEY   WRITTEN BY       AGE       CAUSE     BASELINE      CONSUMERS
+ns          Secret/s   StaleKey        OLD   nobody owns it   unknown   Unowned   LastApplied   none
+ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        -         LastApplied   Deployment/w app (envFrom)
+                                                                                                Deployment/w init (envFrom P_K)
+";
+        assert_eq!(wide(&reports, now), expected);
     }
 
     #[rstest]

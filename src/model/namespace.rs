@@ -1,12 +1,15 @@
 //! A namespace, reduced to what it says about its workloads.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::annotations::AUTO_RELOAD;
 use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
+use crate::model::counting::Counting;
 use crate::model::names::{Name, Uid};
+use crate::model::workload::{Owned, Workload};
 
 /// What restamp keeps of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +46,78 @@ impl Namespace {
     }
 }
 
+/// Its workloads are the cluster's own: no default counts there.
+const NO_DEFAULT: &str = "kube-system";
+
+/// What a workload's namespace says about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NamespaceDefault {
+    /// This.
+    Is(AutoReload),
+    /// Nothing.
+    Silent,
+    /// Whatever it says, it does not count.
+    Barred(Barred),
+    /// Nothing that can be read: what counted before still does.
+    Unreadable,
+    /// The namespace was not seen.
+    Unknown,
+}
+
+/// Why a namespace's default does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Barred {
+    /// The namespace's workloads are the cluster's own.
+    KubeSystem,
+    /// A controller made the workload and looks after it, as `Kind/name`.
+    Controlled(String),
+    /// The operator watches named namespaces, and nothing of the cluster as a whole.
+    NamedNamespaces,
+}
+
+impl fmt::Display for Barred {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KubeSystem => write!(f, "it is in {NO_DEFAULT}"),
+            Self::Controlled(owner) => write!(f, "{owner} owns it"),
+            Self::NamedNamespaces => f.write_str("the operator watches named namespaces only"),
+        }
+    }
+}
+
+impl NamespaceDefault {
+    /// What this namespace, if it was seen, says about this workload.
+    pub fn of(workload: &Workload, namespace: Option<&Namespace>) -> Self {
+        if workload.id.namespace.as_str() == NO_DEFAULT {
+            return Self::Barred(Barred::KubeSystem);
+        }
+        if let Owned::ByController(owner) = &workload.owned {
+            return Self::Barred(Barred::Controlled(owner.clone()));
+        }
+        match namespace.map(|namespace| &namespace.auto_reload) {
+            Some(Ok(Some(default))) => Self::Is(*default),
+            Some(Ok(None)) => Self::Silent,
+            Some(Err(_)) => Self::Unreadable,
+            None => Self::Unknown,
+        }
+    }
+
+    /// What counts for a workload that says nothing, where for one of which nobody says anything this does.
+    pub fn or(&self, unsaid: AutoReload, before: Option<&Counting>) -> AutoReload {
+        match self {
+            Self::Is(default) => *default,
+            Self::Silent | Self::Barred(Barred::NamedNamespaces) => unsaid,
+            Self::Barred(Barred::KubeSystem | Barred::Controlled(_)) => AutoReload::Off,
+            Self::Unreadable | Self::Unknown => before.map_or(AutoReload::Off, |before| before.config_maps),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::builders::deployment;
+    use crate::model::names::WorkloadId;
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -65,5 +137,24 @@ mod tests {
         let (name, uid) = ("n".into(), Some("u".into()));
         let expected = Namespace { name, uid, labels, auto_reload: expected, deleting: false };
         assert_eq!(namespace, Some(expected));
+    }
+
+    #[rstest]
+    #[case::it_asks(deployment("w").build(), Ok(Some(AutoReload::AtStart)), NamespaceDefault::Is(AutoReload::AtStart))]
+    #[case::it_says_nothing(deployment("w").build(), Ok(None), NamespaceDefault::Silent)]
+    #[case::a_typo(deployment("w").build(), "yes".parse().map(Some), NamespaceDefault::Unreadable)]
+    #[case::kube_system(
+        Workload { id: WorkloadId { namespace: NO_DEFAULT.into(), ..deployment("w").build().id }, ..deployment("w").build() },
+        Ok(Some(AutoReload::Everything)), NamespaceDefault::Barred(Barred::KubeSystem))]
+    #[case::an_operators_own(
+        Workload { owned: Owned::ByController("Database/d".to_owned()), ..deployment("w").build() },
+        Ok(Some(AutoReload::Everything)), NamespaceDefault::Barred(Barred::Controlled("Database/d".to_owned())))]
+    fn its_default_does_not_count_for_every_workload(
+        #[case] workload: Workload,
+        #[case] auto_reload: Result<Option<AutoReload>, InvalidAnnotation>,
+        #[case] expected: NamespaceDefault,
+    ) {
+        let namespace = Namespace { name: "ns".into(), uid: None, labels: [].into(), auto_reload, deleting: false };
+        assert_eq!(NamespaceDefault::of(&workload, Some(&namespace)), expected);
     }
 }

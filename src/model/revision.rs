@@ -2,7 +2,7 @@
 
 use crate::model::observe::Sight;
 use crate::model::pod::Pod;
-use crate::model::workload::{Progress, Revision};
+use crate::model::workload::{Progress, Revision, Strategy, Workload};
 
 /// Tells the pods of that revision; `None` if they can't be told.
 pub fn current<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use<'a>> {
@@ -23,7 +23,9 @@ pub fn current<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use<'a>>
     })
 }
 
-/// Tells the pods that were made from the present template: the controller has seen it, and works towards it.
+/// Tells the pods that were made from the present template: the controller has seen it, and works towards it. That of a
+/// paused Deployment makes no ReplicaSet of the template that it sees.
 pub fn of_the_template<'a>(sight: &Sight<'a>) -> Option<impl Fn(&Pod) -> bool + use<'a>> {
-    current(sight).filter(|_| sight.workload.progress != Progress::Unobserved)
+    let Workload { progress, strategy, .. } = sight.workload;
+    current(sight).filter(|_| *progress != Progress::Unobserved && *strategy == Strategy::Rolling)
 }

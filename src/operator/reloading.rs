@@ -104,6 +104,9 @@ impl Engine {
 
     pub(super) fn stamp_failed(&mut self, order: &StampOrder, error: &ApiError) {
         let id = &order.workload;
+        if error.is_refusal() {
+            self.index.refused(order);
+        }
         if let ApiError::Conflict = error {
             // The watch shows the newer state, soon; it is decided anew on that.
             self.metrics.reload(id, ReloadResult::Conflict);
@@ -240,8 +243,7 @@ impl Engine {
     }
 
     fn reload_status(&self, id: &WorkloadId, tracked: &Tracked, decision: &Decision) -> Option<ReloadStatus> {
-        let mut record = tracked.record.clone()?;
-        record.attempt = None;
+        let record = tracked.record.clone()?;
         let (state, message) = match decision {
             Decision::Nothing | Decision::Close => (ReloadState::Current, String::new()),
             Decision::RollingOut => (ReloadState::RollingOut, String::new()),

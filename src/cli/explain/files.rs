@@ -41,7 +41,10 @@ fn of_workload(mut workload: Workload, inventory: &Inventory) -> WorkloadFacts {
     let report = report(&workload.id, &inventory.reports);
     hear_as_reported(&mut workload, &report);
     let known = Known { unknown: unknown(&workload, inventory), configs: inventory.configs().clone() };
-    WorkloadFacts { workload, known, report, operator }
+    // Where the files have other namespaces, this one may still have been left out.
+    let namespace = inventory.namespaces.get(&workload.id.namespace).cloned();
+    let namespace = namespace.map_or(Sought::Unknown(Unknown::NotInFiles), Sought::Found);
+    WorkloadFacts { workload, namespace, known, report, operator }
 }
 
 /// The namespace that is asked for, or else the only one with such an object.

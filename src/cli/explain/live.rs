@@ -52,16 +52,18 @@ impl Asking<'_> {
             WorkloadKind::Job => self.get(Workload::of_job).await?,
             WorkloadKind::CronJob => self.get(Workload::of_cron_job).await?,
             WorkloadKind::Pod => self.get(PodObject::as_workload).await?,
+            // Nothing on the command line names one.
             WorkloadKind::Custom(_) => Sought::NoSuchKind,
         };
         let mut workload = self.found(sought)?;
         let report = name_of(kind.as_str(), &workload.id.name).into();
         let report = self.lister.get("DriftReport", &self.namespace, &report).await?;
         hear_as_reported(&mut workload, &report);
+        let namespace = self.lister.namespace(&self.namespace).await?;
         let operator = self.operator().await?;
         self.lister.configs().await?;
         let known = self.known(&workload).await?;
-        Ok(Facts::Workload(Box::new(WorkloadFacts { workload, known, report, operator })))
+        Ok(Facts::Workload(Box::new(WorkloadFacts { workload, namespace, known, report, operator })))
     }
 
     async fn config(mut self, kind: ConfigKind) -> Result<Facts, Failure> {

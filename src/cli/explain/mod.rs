@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::api::auto_reload::AutoReload;
 use crate::api::drift_report::DriftReport;
 use crate::api::published::USUAL_NAMESPACE;
 use crate::cli::Failure;
@@ -23,6 +22,7 @@ use crate::model::explain::{
 };
 use crate::model::managers::Managers;
 use crate::model::names::Manager;
+use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
 use object::{ObjectName, Place};
 
@@ -94,6 +94,7 @@ enum Facts {
 
 struct WorkloadFacts {
     workload: Workload,
+    namespace: Sought<Namespace>,
     known: Known,
     report: Sought<DriftReport>,
     operator: Operator,
@@ -137,9 +138,8 @@ impl Facts {
     fn explain(&self, args: &Args) -> Explanation {
         match self {
             Self::Workload(facts) => {
-                let WorkloadFacts { workload, known, report, operator } = &**facts;
-                // As in the index: the default of the namespace is nobody's yet.
-                let sight = WorkloadSight { workload, default: AutoReload::Off, known, report, operator };
+                let WorkloadFacts { workload, namespace, known, report, operator } = &**facts;
+                let sight = WorkloadSight { workload, namespace, known, report, operator };
                 Explanation::Workload(Box::new(of_workload(&sight)))
             }
             Self::Config(facts) => {

@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 
-use crate::cli::table::{age, laid_out, printable, reading as reading_of};
+use crate::cli::table::{age, laid_out, printable, reading};
 use crate::model::explain::{
-    ConfigExplanation, KeyExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject, WorkloadExplanation,
+    ConfigExplanation, KeyExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject, Verdict,
+    WorkloadExplanation,
 };
 use crate::model::names::{KeyName, Name};
 
@@ -26,7 +27,7 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
         writeln!(out, "It reads no ConfigMap and no Secret.")?;
     } else {
         let header = ["CONTAINER", "CONFIG", "KEY", "VIA", "REFRESH", "AS", "ROLLS", "WHY"];
-        write!(out, "{}", laid_out(header, readings.iter().map(reading)))?;
+        write!(out, "{}", laid_out(header, readings.iter().map(|reading| row(reading, verdict))))?;
     }
     writeln!(out)?;
     match (reload, no_reload) {
@@ -41,10 +42,11 @@ fn title(subject: &Subject) -> String {
     printable(&format!("{kind} {namespace}/{name}"))
 }
 
-fn reading(reading: &Reading) -> [String; 8] {
+/// A row of the table; the reason that stands above it is not repeated.
+fn row(reading: &Reading, above: &Verdict) -> [String; 8] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let remark = reading.existence.remark(reading.verdict.rolls);
-    let why = [Some(reading.verdict.message.as_str()), remark];
+    let own = if reading.verdict == *above { "as above" } else { &reading.verdict.message };
+    let why = [Some(own), reading.existence.remark(reading.verdict.rolls)];
     [
         or_dash(reading.container.as_ref().map(Name::to_string)),
         reading.config.to_string(),
@@ -115,7 +117,7 @@ pub(super) fn of_config(config: &ConfigExplanation, now: Timestamp, out: &mut im
         return writeln!(out, "It has no keys.");
     }
     let header = ["KEY", "LIVE", "DECLARED", "OWNED BY", "DRIFT", "WHY", "CONSUMERS"];
-    write!(out, "{}", laid_out(header, config.keys.iter().map(key)))
+    write!(out, "{}", laid_out(header, config.keys.iter().map(|key| of_key(key, config))))
 }
 
 fn owned(owned: &OwnedKeys, now: Timestamp) -> [String; 4] {
@@ -123,21 +125,25 @@ fn owned(owned: &OwnedKeys, now: Timestamp) -> [String; 4] {
     [owned.manager.to_string(), owned.operation.to_string(), since, list(&owned.keys)]
 }
 
-fn key(key: &KeyExplanation) -> [String; 7] {
+fn of_key(key: &KeyExplanation, config: &ConfigExplanation) -> [String; 7] {
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let (drift, why) = match &key.drift {
         Some(drift) if drift.is_finding => (drift.reason.clone(), drift.message.clone()),
         Some(drift) => ("-".to_owned(), drift.message.clone()),
         None => ("-".to_owned(), "not looked at".to_owned()),
     };
-    let consumers = key.consumers.iter().map(|consumer| reading_of(consumer, key.key.as_str()));
+    let consumers = key.consumers.iter().map(|consumer| reading(consumer, key.key.as_str()));
     let consumers: Vec<_> = consumers.collect();
     let managers: Vec<_> = key.managers.iter().map(ToString::to_string).collect();
     [
         key.key.to_string(),
         yes_or_no(key.live),
         key.declared.map_or_else(|| "unknown".to_owned(), yes_or_no),
-        if managers.is_empty() { "nobody".to_owned() } else { managers.join(", ") },
+        match managers.as_slice() {
+            [] if config.managers.is_empty() => "unknown".to_owned(),
+            [] => "nobody".to_owned(),
+            managers => managers.join(", "),
+        },
         drift,
         why,
         if consumers.is_empty() { "none".to_owned() } else { consumers.join("\n") },

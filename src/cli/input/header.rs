@@ -28,6 +28,8 @@ struct Metadata {
 pub(super) enum Shape<'a> {
     Config(ConfigKind),
     Workload(WorkloadKind),
+    /// It says what counts for its workloads.
+    Namespace,
     /// One of our own.
     Report,
     /// A list, and the type of the items that don't say their own: the API's typed lists leave it out.
@@ -56,6 +58,9 @@ impl Header {
         }
         if (api_version, kind) == (&*DriftReport::api_version(&()), &*DriftReport::kind(&())) {
             return Shape::Report;
+        }
+        if (api_version, kind) == ("v1", "Namespace") {
+            return Shape::Namespace;
         }
         let mut workloads = WorkloadKind::ALL.into_iter();
         match workloads.find(|known| known.as_str() == kind && known.api_version() == api_version) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -12,6 +13,7 @@ use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::custom::object::CustomObject;
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
 use crate::model::names::{ConfigKind, WorkloadKind};
+use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::workload::Workload;
 
@@ -58,6 +60,12 @@ impl<'i> Objects<'i> {
         }
     }
 
+    fn add_namespace<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
+        let namespace = Namespace::of(&OnlyMetadata::deserialize(object)?.metadata);
+        self.inventory.namespaces.extend(namespace.map(|namespace| (namespace.name.clone(), namespace)));
+        Ok(())
+    }
+
     /// Takes in a report, unless another version of restamp wrote what this one does not know.
     fn add_report<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
         let report = serde_json::Value::deserialize(object)?;
@@ -77,6 +85,12 @@ impl<'i> Objects<'i> {
     }
 }
 
+/// Any object.
+#[derive(Deserialize)]
+struct OnlyMetadata {
+    metadata: ObjectMeta,
+}
+
 /// Reads one object, by what its header says.
 pub(super) struct ObjectSeed<'a, 'i> {
     header: &'a Header,
@@ -92,6 +106,7 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
         match self.header.shape(self.default) {
             Shape::Config(kind) => self.objects.add_config(kind, object),
             Shape::Workload(kind) => self.objects.add_workload(kind, object),
+            Shape::Namespace => self.objects.add_namespace(object),
             Shape::Report => self.objects.add_report(object),
             Shape::List(items, default) => {
                 object.deserialize_map(ListVisitor(Items { items, default, objects: self.objects }))

@@ -99,6 +99,7 @@ fn only_containers_that_read_it_count() {
 
 #[rstest]
 #[case::of_another_revision(w().container("sidecar"), "rs-2")]
+#[case::of_a_paused_deployment(w().container("sidecar").by_hand(), "rs-1")]
 #[case::while_the_controller_is_behind(w().container("sidecar").progress(Progress::Unobserved), "rs-1")]
 fn what_a_pod_of_another_template_reads_is_not_known(#[case] workload: WorkloadBuilder, #[case] current: &str) {
     let (record, scene) = changed(workload);

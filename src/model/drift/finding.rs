@@ -65,6 +65,16 @@ pub struct Writer {
 }
 
 impl Finding {
+    /// Its type.
+    pub fn r#type(&self) -> FindingType {
+        match self {
+            Self::StaleKey { .. } => FindingType::StaleKey,
+            Self::UndeclaredKey { .. } => FindingType::UndeclaredKey,
+            Self::MissingKey { .. } => FindingType::MissingKey,
+            Self::ValueDiffers { .. } => FindingType::ValueDiffers,
+        }
+    }
+
     /// The key that it is about.
     pub fn key(&self) -> &KeyName {
         match self {

@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use super::workload::Subject;
 use crate::api::annotations::IGNORE;
-use crate::api::drift_report::{Baseline, Cause, Consumer, FindingStatus};
+use crate::api::drift_report::{Baseline, Consumer};
 use crate::api::ignore::Ignore;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
 use crate::model::declared::Declared;
-use crate::model::drift::{Claim, NotLookedAt, claims_of, drift_of};
+use crate::model::drift::{Claim, Finding, NotLookedAt, StaleCause, claims_of, drift_of};
 use crate::model::last_applied::{ANNOTATION, LastApplied};
 use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::managers::Managers;
@@ -157,8 +157,7 @@ impl From<&Claim> for DriftOfKey {
     fn from(claim: &Claim) -> Self {
         match claim {
             Claim::Finding(finding) => {
-                let status = FindingStatus::from(finding.clone());
-                Self { is_finding: true, reason: status.r#type.to_string(), message: in_words(&status) }
+                Self { is_finding: true, reason: finding.r#type().to_string(), message: in_words(finding) }
             }
             Claim::Silence(silence) => {
                 Self { is_finding: false, reason: silence.reason().to_owned(), message: silence.to_string() }
@@ -167,18 +166,89 @@ impl From<&Claim> for DriftOfKey {
     }
 }
 
-fn in_words(finding: &FindingStatus) -> String {
-    let what = finding.r#type.meaning();
-    match (&finding.manager, finding.cause) {
-        (Some(manager), Some(Cause::LeftByApply)) => format!("{what}; {manager} wrote it, and its apply left it"),
-        (Some(manager), _) => format!("{what}; {manager} wrote it"),
-        (None, Some(Cause::Unowned)) => format!("{what}; nobody owns it, so nobody prunes it"),
-        (None, _) => what.to_owned(),
+fn in_words(finding: &Finding) -> String {
+    match finding {
+        Finding::StaleKey { cause: StaleCause::LeftByApply(writer), .. } => {
+            format!("{} wrote it, and never prunes it", writer.manager)
+        }
+        Finding::StaleKey { cause: StaleCause::Unowned, .. } => "nobody owns it, so nobody prunes it".to_owned(),
+        Finding::UndeclaredKey { by, .. } => format!("{} added it", by.manager),
+        Finding::MissingKey { .. } => "the next apply adds it".to_owned(),
+        Finding::ValueDiffers { by: Some(by), .. } => {
+            format!("{} changed it, and the next apply reverts it", by.manager)
+        }
+        Finding::ValueDiffers { by: None, .. } => "the next apply reverts it".to_owned(),
     }
 }
 
 impl From<&ConfigId> for Subject {
     fn from(id: &ConfigId) -> Self {
         Self { kind: id.kind.as_str(), namespace: id.namespace.clone(), name: id.name.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::builders::{ConfigBuilder, secret};
+    use crate::model::managed_fields::Operation::{Apply, Update};
+    use rstest::rstest;
+
+    fn explain(config: ConfigBuilder) -> ConfigExplanation {
+        of_config(&config.build(), &Managers::default(), &Consumers::default())
+    }
+
+    #[rstest]
+    #[case::declared(secret("s").declares(&[]), Baseline::LastApplied, "annotation kubectl.kubernetes.io/last-applied")]
+    #[case::applied(secret("s").owned("kubectl", Apply, &["A"]), Baseline::ManagedFields, "there is no annotation")]
+    #[case::foreign(secret("s").last_applied(LastApplied::Foreign), Baseline::None, "is about another object")]
+    #[case::broken(secret("s").last_applied(LastApplied::Broken), Baseline::None, "does not parse")]
+    #[case::hidden(secret("s"), Baseline::None, "there are no managedFields")]
+    #[case::made_by_hand(secret("s").owned("kubectl-create", Update, &["A"]), Baseline::None, "no applier owns keys")]
+    fn the_baseline_is_given_a_reason(#[case] config: ConfigBuilder, #[case] baseline: Baseline, #[case] says: &str) {
+        let explained = explain(config);
+        assert_eq!(explained.baseline, baseline);
+        assert!(explained.baseline_message.contains(says), "{}", explained.baseline_message);
+    }
+
+    #[test]
+    fn each_key_tells_who_owns_it_and_what_drift_says() {
+        let config = secret("s")
+            .value("A", "1")
+            .value("OLD", "1")
+            .declares(&[("A", "1"), ("GONE", "1")])
+            .owned("kubectl-client-side-apply", Update, &["A", "OLD"])
+            .owned("kubectl-edit", Update, &[]);
+        let explained = explain(config);
+        let row = |key: &KeyExplanation| {
+            let drift =
+                key.drift.as_ref().map(|drift| format!("{} {}: {}", drift.is_finding, drift.reason, drift.message));
+            format!("{} live={} declared={:?} {:?} {}", key.key, key.live, key.declared, key.managers, drift.unwrap())
+        };
+        let expected = [
+            "A live=true declared=Some(true) [\"kubectl-client-side-apply\"] false AsDeclared: as declared",
+            "GONE live=false declared=Some(true) [] true MissingKey: the next apply adds it",
+            "OLD live=true declared=Some(false) [\"kubectl-client-side-apply\"] true StaleKey: \
+             kubectl-client-side-apply wrote it, and never prunes it",
+        ];
+        assert_eq!(explained.keys.iter().map(row).collect::<Vec<_>>(), expected);
+        assert_eq!(explained.managers.len(), 1, "who owns no key is not named");
+    }
+
+    #[rstest]
+    #[case::a_controller_owns_it(secret("s").controlled_by("ExternalSecret/e"), "ExternalSecret/e owns it as a whole")]
+    #[case::ignored(secret("s").annotated("restamp.dev/ignore", "drift"), "restamp.dev/ignore is drift")]
+    fn of_a_config_that_is_not_looked_at_it_is_said_why(#[case] config: ConfigBuilder, #[case] says: &str) {
+        let explained = explain(config.value("A", "1").declares(&[]));
+        assert!(explained.not_looked_at.unwrap().contains(says));
+        assert_eq!(explained.keys.iter().map(|key| key.drift.clone()).collect::<Vec<_>>(), [None]);
+    }
+
+    #[test]
+    fn a_config_that_rolls_nobody_says_so_and_a_typo_is_a_note() {
+        let ignored = explain(secret("s").annotated("restamp.dev/ignore", "all"));
+        assert_eq!(ignored.rolls_nobody.as_deref(), Some("its annotation restamp.dev/ignore is all"));
+        let typo = explain(secret("s").annotated("restamp.dev/ignore", "al"));
+        assert_eq!((typo.rolls_nobody, typo.notes.len()), (None, 1));
     }
 }

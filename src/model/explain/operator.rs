@@ -14,6 +14,11 @@ pub struct Operator {
 }
 
 impl Operator {
+    /// Whether it reads nothing of the cluster as a whole, namespaces' annotations neither.
+    pub(super) fn watches_named_namespaces(&self) -> bool {
+        matches!(&self.published, Sought::Found(published) if !published.namespaces.is_empty())
+    }
+
     /// Why a workload of this namespace may have no report.
     pub(super) fn why_no_report(&self, namespace: &Name) -> String {
         let own = &self.namespace;
@@ -43,5 +48,44 @@ impl Published {
     fn may_watch(&self, namespace: &Name) -> bool {
         let named = |list: &[String]| list.iter().any(|name| name == namespace.as_str());
         !named(&self.excluded) && (self.namespaces.is_empty() || named(&self.namespaces))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::model::explain::Unknown;
+    use rstest::rstest;
+
+    pub(in crate::model::explain) fn published(namespaces: Vec<String>) -> Published {
+        let version = "0.1.0".to_owned();
+        Published { version, namespaces, excluded: vec!["out".to_owned()], namespace_selector: None, mode: Mode::Live }
+    }
+
+    #[rstest]
+    #[case::another_namespace(Sought::Found(published(vec!["a".to_owned()])), "ns", "does not watch namespace ns")]
+    #[case::one_that_is_left_out(Sought::Found(published(vec![])), "out", "does not watch namespace out")]
+    #[case::it_should_be_there(Sought::Found(published(vec![])), "ns", "no report yet: is the operator running?")]
+    #[case::by_labels(
+        Sought::Found(Published { namespace_selector: Some("team=x".to_owned()), ..published(vec![]) }), "ns", "labelled team=x")]
+    #[case::dry_run(Sought::Found(Published { mode: Mode::DryRun, ..published(vec![]) }), "ns", "--dry-run")]
+    #[case::none(
+        Sought::Absent,
+        "ns",
+        "no report yet: is the operator running? There is no ConfigMap restamp-system/restamp-scope"
+    )]
+    #[case::hidden(
+        Sought::Unknown(Unknown::Forbidden),
+        "ns",
+        "no report yet: is the operator running? As to ConfigMap"
+    )]
+    fn it_says_why_there_may_be_no_report(
+        #[case] published: Sought<Published>,
+        #[case] namespace: &str,
+        #[case] expected: &str,
+    ) {
+        let operator = Operator { namespace: "restamp-system".to_owned(), published };
+        let said = operator.why_no_report(&namespace.into());
+        assert!(said.contains(expected), "{said}");
     }
 }

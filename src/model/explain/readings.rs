@@ -81,7 +81,7 @@ impl Case<'_> {
     }
 
     fn of_read(&self, read: &Read) -> Reading {
-        let why = self.why(&read.config, Some(&read.key), read.via.refresh());
+        let why = self.why(&read.config, Some(&read.key), Some(read.via.refresh()));
         Reading {
             container: Some(read.container.clone()),
             config: read.config.local(),
@@ -129,7 +129,7 @@ impl Case<'_> {
 
     fn of_reference(&self, reference: &Reference<'_>) -> Reading {
         let refresh = reference.via.refresh();
-        let why = self.why(reference.config, None, refresh);
+        let why = self.why(reference.config, None, Some(refresh));
         let existence = match self.known.configs.get(reference.config) {
             Some(_) => Existence::Live,
             None if self.known.unknown.contains_key(reference.config) => Existence::Unknown,
@@ -168,7 +168,7 @@ impl Case<'_> {
             refresh: None,
             r#as: None,
             existence,
-            verdict: Verdict::from(&self.why(id, key, Refresh::AtStart)),
+            verdict: Verdict::from(&self.why(id, key, None)),
         };
         let Some(values) = self.known.configs.values(id) else {
             let read = self.workload.consumption.configs().contains(id);
@@ -180,22 +180,24 @@ impl Case<'_> {
         values.keys().filter(|key| !is_read(key)).map(|key| row(Some(key), Existence::Live)).collect()
     }
 
-    /// Whether a change of this key, or of the config as a whole, would roll the workload, and why.
-    fn why(&self, config: &ConfigId, key: Option<&KeyName>, refresh: Refresh) -> Why {
+    /// Whether a change of this key, or of the config as a whole, would roll the workload, and why. It is read like this,
+    /// or by no container.
+    fn why(&self, config: &ConfigId, key: Option<&KeyName>, refresh: Option<Refresh>) -> Why {
         let as_a_whole = self.why_at_all();
-        if !self.counting.names(config) && as_a_whole.rolls() != Rolls::Yes {
-            return as_a_whole;
+        match as_a_whole.rolls() {
+            Rolls::No => return as_a_whole,
+            Rolls::Unknown if !self.counting.names(config) => return as_a_whole,
+            Rolls::Unknown | Rolls::Yes => {}
         }
         let excludes_key = key.is_some_and(|key| self.counting.excludes_key(config, key));
         if self.counting.excludes(config) || excludes_key {
             return Why::Excluded;
         }
-        if !self.counting.counts(config, refresh) {
-            return self.why_not_like_this(config.kind);
-        }
+        let counts_by_itself = refresh.is_some_and(|refresh| self.auto_reload(config.kind).counts(refresh));
         match self.of_the_config_itself(config) {
+            _ if !counts_by_itself && !self.counting.names(config) => self.why_not_like_this(config.kind),
             Some(why) => why,
-            None if self.auto_reload(config.kind).counts(refresh) => as_a_whole,
+            None if counts_by_itself => as_a_whole,
             None => Why::Named,
         }
     }
@@ -229,5 +231,110 @@ impl Case<'_> {
             ConfigKind::ConfigMap => self.counting.config_maps,
             ConfigKind::Secret => self.counting.secrets,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::tests::{Scene, scene};
+    use super::*;
+    use crate::model::builders::{WorkloadBuilder, config_map, deployment, named, secret};
+    use crate::model::config::Configs;
+    use crate::model::explain::Unknown;
+    use crate::model::names::WorkloadKind;
+    use rstest::rstest;
+
+    fn configs() -> Configs {
+        Configs::from_iter([
+            secret("s").value("A", "1").value("B", "2").build(),
+            config_map("c").value("A", "3").build(),
+            config_map("ignored").value("K", "4").annotated("restamp.dev/ignore", "reload").build(),
+            config_map("binary").binary("K", "5").build(),
+            secret("empty").build(),
+        ])
+    }
+
+    /// Container, config, key, way, and what a change does, of every row.
+    fn rows(scene: &Scene) -> Vec<String> {
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let row = |row: &Reading| {
+            let container = or_dash(row.container.as_ref().map(ToString::to_string));
+            let (key, via) =
+                (or_dash(row.key.as_ref().map(ToString::to_string)), or_dash(row.via.map(|via| via.to_string())));
+            let Verdict { rolls, reason, .. } = row.verdict;
+            format!("{container} {}[{key}] {via} {:?}: {rolls}, {reason}", row.config, row.existence)
+        };
+        scene.explain().readings.iter().map(row).collect()
+    }
+
+    #[rstest]
+    #[case::everything(deployment("w").env_from("Secret/s"),
+        &["app Secret/s[A] envFrom Live: yes, OptedIn", "app Secret/s[B] envFrom Live: yes, OptedIn"])]
+    #[case::not_opted_in(deployment("w").auto_reload(AutoReload::Off).env("Secret/s", "A"),
+        &["app Secret/s[A] env Live: no, OptedOut"])]
+    #[case::files_at_start(deployment("w").auto_reload(AutoReload::AtStart).volume("ConfigMap/c").env("Secret/s", "A"),
+        &["app ConfigMap/c[A] volume Live: no, ReadInPlace", "app Secret/s[A] env Live: yes, OptedIn"])]
+    #[case::files_that_are_named(deployment("w").auto_reload(AutoReload::AtStart).on("configmap/c").volume("ConfigMap/c"),
+        &["app ConfigMap/c[A] volume Live: yes, Named"])]
+    #[case::excluded(deployment("w").excluding("secret/s:A").excluding("configmap/*").env_from("Secret/s").volume("ConfigMap/c"),
+        &["app ConfigMap/c[A] volume Live: no, Excluded", "app Secret/s[A] envFrom Live: no, Excluded",
+            "app Secret/s[B] envFrom Live: yes, OptedIn"])]
+    #[case::ignored(deployment("w").env_from("ConfigMap/ignored"),
+        &["app ConfigMap/ignored[K] envFrom Live: no, Ignored"])]
+    #[case::missing(deployment("w").env("Secret/s", "NO").env_from("Secret/absent"),
+        &["app Secret/absent[-] envFrom Missing: yes, OptedIn", "app Secret/s[NO] env Missing: yes, OptedIn"])]
+    #[case::optional(deployment("w").optional().env("Secret/s", "NO").volume("Secret/absent"),
+        &["app Secret/absent[-] volume OptionalMissing: yes, OptedIn", "app Secret/s[NO] env OptionalMissing: yes, OptedIn"])]
+    #[case::binary_is_no_variable(deployment("w").env("ConfigMap/binary", "K").env_from("ConfigMap/binary"),
+        &["app ConfigMap/binary[K] env Missing: yes, OptedIn"])]
+    #[case::no_keys_yet(deployment("w").env_from("Secret/empty"), &["app Secret/empty[-] envFrom Live: yes, OptedIn"])]
+    #[case::shadowed(deployment("w").env_from("Secret/s").env("ConfigMap/c", "A"),
+        &["app ConfigMap/c[A] env Live: yes, OptedIn", "app Secret/s[B] envFrom Live: yes, OptedIn"])]
+    #[case::only_named(deployment("w").on("secret/s").on("secret/absent").env("Secret/s", "A"),
+        &["app Secret/s[A] env Live: yes, OptedIn", "- Secret/absent[-] - OptionalMissing: yes, Named",
+            "- Secret/s[B] - Live: yes, Named"])]
+    #[case::nothing(deployment("w"), &[])]
+    fn a_row_says_what_a_change_does(#[case] workload: WorkloadBuilder, #[case] expected: &[&str]) {
+        assert_eq!(rows(&scene(workload).configs(configs())), expected);
+    }
+
+    #[test]
+    fn what_is_named_does_not_roll_what_never_rolls() {
+        let mut job = scene(deployment("w").on("secret/s").env("Secret/s", "A")).configs(configs());
+        job.workload.id.kind = WorkloadKind::Job;
+        let expected = ["app Secret/s[A] env Live: no, KindDoesNotRoll", "- Secret/s[B] - Live: no, KindDoesNotRoll"];
+        assert_eq!(rows(&job), expected);
+    }
+
+    #[test]
+    fn of_what_is_not_known_nothing_is_said() {
+        let mut scene =
+            scene(deployment("w").env("Secret/hidden", "A").env_from("Secret/hidden").excluding("secret/hidden:B"));
+        scene.known.unknown.insert(named("Secret/hidden").within(&"ns".into()), Unknown::Forbidden);
+        let expected = [
+            "app Secret/hidden[-] envFrom Unknown: unknown, ConfigUnknown",
+            "app Secret/hidden[A] env Unknown: unknown, ConfigUnknown",
+        ];
+        assert_eq!(rows(&scene), expected);
+    }
+
+    /// The operator consumes exactly what is said to roll the workload.
+    #[rstest]
+    #[case(deployment("w").env_from("Secret/s").volume("ConfigMap/c").env_from("ConfigMap/ignored"))]
+    #[case(deployment("w").auto_reload(AutoReload::AtStart).env_from("Secret/s").volume("ConfigMap/c").on("configmap/binary"))]
+    #[case(deployment("w").excluding("secret/s:A").env_from("Secret/s").env("Secret/s", "NO").excluding("configmap/c").volume("ConfigMap/c"))]
+    fn what_rolls_is_what_is_hashed(#[case] workload: WorkloadBuilder) {
+        use crate::model::consumed::{Attention, Consumed};
+        let scene = scene(workload).configs(configs());
+        let counting = scene.workload.opt_in.counting(AutoReload::Off, None);
+        let consumed = Consumed::of(&"ns".into(), &scene.workload.consumption, &counting, &scene.known.configs);
+        let hashed: BTreeSet<_> = consumed
+            .iter()
+            .filter(|(_, config)| config.attention == Attention::Counts)
+            .flat_map(|(id, config)| config.keys.keys().map(|key| (id.local(), key.clone())))
+            .collect();
+        let rolling = scene.explain().readings.into_iter().filter(|row| row.verdict.rolls == Rolls::Yes);
+        let rolling: BTreeSet<_> = rolling.filter_map(|row| Some((row.config, row.key?))).collect();
+        assert_eq!(rolling, hashed);
     }
 }

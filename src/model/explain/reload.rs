@@ -151,3 +151,103 @@ impl From<&Entry> for ReloadOfConfig {
         Self { config: config.clone(), last_changed: *last_changed, absent_since: *absent_since, open }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::tests::scene;
+    use super::*;
+    use crate::api::auto_reload::AutoReload;
+    use crate::model::builders::{WorkloadBuilder, at, deployment, named};
+    use crate::model::digest::HashKey;
+    use crate::model::record::{Change, Record};
+    use crate::model::report;
+    use rstest::rstest;
+
+    fn entry(config: &str) -> Entry {
+        let key: HashKey = crate::model::builders::hash_key("k");
+        let id = named(config).within(&"ns".into());
+        let digest = Some(key.digest_config(&id, std::iter::empty()));
+        Entry {
+            config: named(config),
+            digest,
+            all: true,
+            keys: [].into(),
+            last_changed: Some(at(5)),
+            absent_since: None,
+            change: None,
+        }
+    }
+
+    fn report(workload: WorkloadBuilder) -> DriftReport {
+        let keys: BTreeSet<KeyName> = ["A".into()].into();
+        let change = Change { first_seen: at(6), last_seen: at(7), version: None, keys, answer: Answer::Asked };
+        let open = Entry { change: Some(change), ..entry("Secret/s") };
+        let record = Record { entries: vec![entry("ConfigMap/c"), open], ..Record::default() };
+        let status = ReloadStatus {
+            state: ReloadState::Held,
+            message: "it is being deleted".to_owned(),
+            instance: "restamp-system".to_owned(),
+            last_reload: Some(LastReload { time: at(3), cause: "key A of Secret s changed".to_owned() }),
+            record,
+        };
+        report::of_workload(&workload.build(), status)
+    }
+
+    #[test]
+    fn the_record_is_told_without_its_digests() {
+        let mut scene = scene(deployment("w"));
+        scene.report = Sought::Found(report(deployment("w")));
+        let open = OpenChange { since: at(6), keys: ["A".into()].into(), answer: Answer::Asked };
+        let config = |config, open| ReloadOfConfig {
+            config: named(config),
+            last_changed: Some(at(5)),
+            absent_since: None,
+            open,
+        };
+        let expected = Reload {
+            state: ReloadState::Held,
+            message: "it is being deleted".to_owned(),
+            instance: "restamp-system".to_owned(),
+            last_reload: Some(LastReload { time: at(3), cause: "key A of Secret s changed".to_owned() }),
+            configs: vec![config("ConfigMap/c", None), config("Secret/s", Some(open))],
+        };
+        let explained = scene.explain();
+        assert_eq!((explained.reload.as_ref(), explained.no_reload.as_ref()), (Some(&expected), None));
+        let text = serde_json::to_string(&explained).unwrap();
+        assert!(!text.contains("hmac") && !text.contains("digest"), "{text}");
+    }
+
+    #[rstest]
+    #[case::not_there(deployment("w"), Sought::Absent, NoReloadReason::NoReport)]
+    #[case::not_about_reloading(
+        deployment("w"), Sought::Found(DriftReport { status: None, ..report(deployment("w")) }), NoReloadReason::NoReport)]
+    #[case::about_an_earlier_one(
+        deployment("w"), Sought::Found(report(deployment("w").uid("earlier"))), NoReloadReason::AnotherSubject)]
+    #[case::no_such_kind(deployment("w"), Sought::NoSuchKind, NoReloadReason::NotInstalled)]
+    #[case::hidden(deployment("w"), Sought::Unknown(Unknown::Forbidden), NoReloadReason::Forbidden)]
+    #[case::in_files(deployment("w"), Sought::Unknown(Unknown::NotInFiles), NoReloadReason::NotInFiles)]
+    #[case::opted_out(deployment("w").auto_reload(AutoReload::Off), Sought::NoSuchKind, NoReloadReason::NotWatched)]
+    fn without_a_record_a_reason_is_given(
+        #[case] workload: WorkloadBuilder,
+        #[case] report: Sought<DriftReport>,
+        #[case] expected: NoReloadReason,
+    ) {
+        let mut scene = scene(workload);
+        scene.report = report;
+        let explained = scene.explain();
+        assert_eq!((explained.reload, explained.no_reload.map(|no| no.reason)), (None, Some(expected)));
+    }
+
+    #[test]
+    fn while_the_annotation_does_not_parse_the_record_tells_what_counts() {
+        let mut scene = scene(deployment("w").auto_reload(AutoReload::AtStart).env("Secret/s", "A"));
+        let mut stored = report(deployment("w"));
+        let reload = stored.status.as_mut().and_then(|status| status.reload.as_mut()).unwrap();
+        reload.record.counting = crate::model::counting::Counting::of(AutoReload::AtStart);
+        scene.report = Sought::Found(stored);
+        let annotations = [("restamp.dev/auto-reload".to_owned(), "yes".to_owned())].into();
+        scene.workload.opt_in = crate::api::opt_in::OptIn::read(Some(&annotations), None);
+        let verdict = scene.explain().verdict;
+        assert_eq!((verdict.rolls, verdict.reason), (Rolls::Yes, "OptedIn"));
+    }
+}

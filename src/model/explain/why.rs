@@ -10,6 +10,7 @@ use crate::api::auto_reload::AutoReload;
 use crate::api::ignore::Ignore;
 use crate::api::stakater;
 use crate::model::names::WorkloadKind;
+use crate::model::namespace::Barred;
 
 /// Whether a change would roll the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -47,6 +48,10 @@ pub enum Why {
     Named,
     /// Nobody asks for it.
     NotOptedIn,
+    /// Its namespace asks for it, and that does not count for this workload.
+    NamespaceBarred(Barred),
+    /// It does not ask for it itself, and its namespace is not known.
+    NamespaceUnknown(Unknown),
     /// The workload, or its pod template, says no.
     OptedOut,
     /// Its annotation does not parse, and what counted before is not known.
@@ -74,8 +79,11 @@ impl Why {
     pub fn rolls(&self) -> Rolls {
         match self {
             Self::OptedIn(_) | Self::ByNamespace(_) | Self::ByStakater(_) | Self::Named => Rolls::Yes,
-            Self::UnreadableAnnotation | Self::StakaterUnheard | Self::ConfigUnknown(_) => Rolls::Unknown,
+            Self::UnreadableAnnotation | Self::StakaterUnheard | Self::NamespaceUnknown(_) | Self::ConfigUnknown(_) => {
+                Rolls::Unknown
+            }
             Self::NotOptedIn
+            | Self::NamespaceBarred(_)
             | Self::OptedOut
             | Self::ReadInPlace
             | Self::Excluded
@@ -96,6 +104,8 @@ impl Why {
             Self::StakaterUnheard => "StakaterUnheard",
             Self::Named => "Named",
             Self::NotOptedIn => "NotOptedIn",
+            Self::NamespaceBarred(_) => "NamespaceDoesNotCount",
+            Self::NamespaceUnknown(_) => "NamespaceUnknown",
             Self::OptedOut => "OptedOut",
             Self::UnreadableAnnotation => "UnreadableAnnotation",
             Self::ReadInPlace => "ReadInPlace",
@@ -127,6 +137,12 @@ impl fmt::Display for Why {
             ),
             Self::Named => write!(f, "{RELOAD_ON}, or Reloader's annotation reload, names it"),
             Self::NotOptedIn => write!(f, "not opted in: no {AUTO_RELOAD} on it, its pod template or its namespace"),
+            Self::NamespaceBarred(barred) => {
+                write!(f, "not opted in: {AUTO_RELOAD} of its namespace does not count for it, since {barred}")
+            }
+            Self::NamespaceUnknown(unknown) => {
+                write!(f, "no {AUTO_RELOAD} on it or its pod template, and its namespace is not known: {unknown}")
+            }
             Self::OptedOut => write!(f, "opted out: {AUTO_RELOAD} is \"false\""),
             Self::UnreadableAnnotation => {
                 write!(f, "{AUTO_RELOAD} does not parse: what counted before still does, and that is not known here")

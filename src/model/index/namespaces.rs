@@ -6,24 +6,10 @@ use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
 use crate::model::counting::Counting;
 use crate::model::index::{Index, Work};
 use crate::model::names::{Name, WorkloadId};
-use crate::model::namespace::Namespace;
+use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
 use crate::model::scope::Extent;
 use crate::model::watched::Watched;
-use crate::model::workload::{Owned, Workload};
-
-/// Its workloads are the cluster's own: no default counts there.
-const NO_DEFAULT: &str = "kube-system";
-
-/// What a workload's namespace says about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Default {
-    /// This.
-    Is(AutoReload),
-    /// Nothing that can be read: what counted before still does.
-    Unreadable,
-    /// The namespace was not seen yet.
-    Unknown,
-}
+use crate::model::workload::Workload;
 
 impl Index {
     /// The annotation of this namespace that does not parse.
@@ -104,10 +90,7 @@ impl Index {
 
     /// What counts for this workload. While its namespace says nothing that can be read, what counted before does.
     pub(super) fn counting(&self, workload: &Workload, before: Option<&Counting>) -> Counting {
-        let default = match self.default_for(workload) {
-            Default::Is(default) => default,
-            Default::Unreadable | Default::Unknown => before.map_or(AutoReload::Off, |before| before.config_maps),
-        };
+        let default = self.default_for(workload).or(self.participation.unsaid, before);
         self.counting_with(workload, default, before)
     }
 
@@ -118,8 +101,8 @@ impl Index {
     /// Whether anything counts for this workload, or would if it were known what its namespace wants.
     pub(super) fn may_count(&self, workload: &Workload) -> bool {
         let most = match self.default_for(workload) {
-            Default::Is(default) => default,
-            Default::Unreadable | Default::Unknown => AutoReload::Everything,
+            NamespaceDefault::Unreadable | NamespaceDefault::Unknown => AutoReload::Everything,
+            known => known.or(self.participation.unsaid, None),
         };
         self.is_unheard(workload) || !self.counting_with(workload, most, None).is_off()
     }
@@ -127,8 +110,10 @@ impl Index {
     /// Whether it depends on the namespace what counts, and that one was not seen yet.
     pub(super) fn lacks_namespace(&self, workload: &Workload) -> bool {
         let with = |default| self.counting_with(workload, default, None);
-        let depends =
-            || self.default_for(workload) == Default::Unknown && with(AutoReload::Off) != with(AutoReload::Everything);
+        let depends = || {
+            self.default_for(workload) == NamespaceDefault::Unknown
+                && with(AutoReload::Off) != with(AutoReload::Everything)
+        };
         self.is_unheard(workload) || depends()
     }
 
@@ -136,18 +121,12 @@ impl Index {
         self.namespaces.get(name).is_some_and(|namespace| namespace.deleting)
     }
 
-    fn default_for(&self, workload: &Workload) -> Default {
-        let name = &workload.id.namespace;
-        if name.as_str() == NO_DEFAULT || matches!(workload.owned, Owned::ByController(_)) {
-            return Default::Is(AutoReload::Off);
-        }
-        if !self.scope.watches_namespaces() {
-            return Default::Is(self.participation.unsaid);
-        }
-        match self.namespaces.get(name).map(|namespace| &namespace.auto_reload) {
-            Some(Ok(default)) => Default::Is(default.unwrap_or(self.participation.unsaid)),
-            Some(Err(_)) => Default::Unreadable,
-            None => Default::Unknown,
+    fn default_for(&self, workload: &Workload) -> NamespaceDefault {
+        match NamespaceDefault::of(workload, self.namespaces.get(&workload.id.namespace)) {
+            NamespaceDefault::Unknown if !self.scope.watches_namespaces() => {
+                NamespaceDefault::Barred(Barred::NamedNamespaces)
+            }
+            default => default,
         }
     }
 }

@@ -70,6 +70,24 @@ fn anything() -> impl Strategy<Value = Step> {
     prop_oneof![4 => edits(), 1 => harmless(), 8 => moves(), 1 => faults()]
 }
 
+/// What makes it unclear which changes a stamp answers.
+fn around_a_stamp() -> impl Strategy<Value = Step> {
+    let a_while = prop_oneof![2 => Just(10i64), 2 => Just(900), 4 => Just(5_100), 2 => Just(40_000)];
+    let lagging = prop_oneof![2 => Just(0u8), 3 => (0..6u8).prop_map(|bit| 1 << bit)];
+    prop_oneof![
+        5 => (0..3u8).prop_map(|value| Step::Write { config: 0, key: 0, value }),
+        7 => (0..5u8, a_while, lagging).prop_map(|(rounds, millis, lagging)| Step::Flow { rounds, millis, lagging }),
+        5 => (0..2usize, prop::bool::weighted(0.6)).prop_map(|(stamp, answer)| Step::Land { stamp, answer }),
+        2 => Just(Step::TimeOut),
+        2 => Just(Step::Crash),
+        2 => Just(Step::Start),
+        2 => Just(Step::WriteReport),
+        1 => (0..4u8).prop_map(Step::Image),
+        1 => (0..3usize).prop_map(Step::Scale),
+        1 => (0..4usize).prop_map(Step::RestartContainer),
+    ]
+}
+
 fn run(kind: WorkloadKind, reading: usize, status_delay: i64, is_adopted: bool, steps: &[Step]) -> World {
     let mut world = World::new(kind, reading);
     world.cluster.status_delay = status_delay;
@@ -116,6 +134,13 @@ proptest! {
         steps in prop::collection::vec(anything(), 0..60),
     ) {
         check(&run(kind, reading, delay, is_adopted, &steps))?;
+    }
+
+    #[test]
+    fn no_change_is_missed_around_a_stamp(
+        delay in prop_oneof![Just(0i64), Just(3_000)], steps in prop::collection::vec(around_a_stamp(), 0..25),
+    ) {
+        check(&run(WorkloadKind::Deployment, 0, delay, true, &steps))?;
     }
 
     /// Labels, unread keys, images, scaling, containers that restart, and any fault of the operator or its watches.

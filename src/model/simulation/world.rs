@@ -82,6 +82,7 @@ pub enum Step {
 struct OnItsWay {
     order: StampOrder,
     sender: usize,
+    seen: Seen,
 }
 
 #[derive(Debug)]
@@ -201,7 +202,8 @@ impl World {
     fn send(&mut self, order: Option<StampOrder>) {
         if let Some(order) = order {
             self.note(&format!("  sends {}", order.text));
-            self.on_their_way.push(OnItsWay { order, sender: self.life });
+            let seen = self.operator.as_ref().map(|operator| operator.seen.1.clone()).unwrap_or_default();
+            self.on_their_way.push(OnItsWay { order, sender: self.life, seen });
         }
     }
 
@@ -209,8 +211,12 @@ impl World {
         if self.on_their_way.is_empty() {
             return;
         }
-        let OnItsWay { order, sender } = self.on_their_way.remove(stamp % self.on_their_way.len());
+        let OnItsWay { order, sender, seen } = self.on_their_way.remove(stamp % self.on_their_way.len());
         let landed = self.cluster.stamp(&order);
+        if landed.is_some() && self.durable.0.as_ref() == Some(&order.uid) {
+            // The stamp itself tells of what it was made for.
+            self.durable.1.extend(seen);
+        }
         self.note(&format!("  lands {}: {}", order.text, landed.is_some()));
         let now = self.now();
         let Some(operator) = self.operator.as_mut().filter(|_| sender == self.life) else { return };

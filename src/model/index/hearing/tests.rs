@@ -12,7 +12,7 @@ use crate::model::index::{Event, Object};
 use crate::model::names::{ConfigKind, ResourceVersion, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::participation::Participation;
-use crate::model::scope::{Extent, Scope};
+use crate::model::scope::{Extent, Namespaces, Scope};
 use crate::model::watched::Watched;
 use rstest::rstest;
 
@@ -154,6 +154,23 @@ fn every_workload_takes_part_unless_it_says_false(#[case] workload: WorkloadBuil
     let workload = workload.build();
     let id = workload.id.clone();
     assert_eq!(is_adopted(&index(everybody(), Scope::default(), workload, vec![]), &id), expected);
+}
+
+#[rstest]
+#[case::any(deployment("w").silent(), true)]
+#[case::one_that_a_controller_owns(deployment("w").silent().owned_by_a_controller(), false)]
+fn so_it_does_in_namespaces_that_are_watched_by_name(#[case] workload: WorkloadBuilder, #[case] expected: bool) {
+    let workload = workload.build();
+    let (id, name) = (workload.id.clone(), workload.id.namespace.clone());
+    let scope = Arc::new(Scope { namespaces: Namespaces::Only([name.clone()].into()), ..Scope::default() });
+    let index = Index::new(Arc::new(keyring()), policy(), "restamp-system").within(scope.clone());
+    let mut index = index.with_participation(everybody());
+    let extent = || Extent::Namespace(name.clone());
+    index.apply(Event::Listed(DEPLOYMENT, extent(), Object::Workload(workload)), at(0));
+    for kind in scope.watched() {
+        index.apply(Event::ListEnds(kind, extent()), at(0));
+    }
+    assert_eq!(is_adopted(&index, &id), expected);
 }
 
 #[test]

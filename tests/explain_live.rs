@@ -1,0 +1,163 @@
+//! `restamp explain` against an API server that answers as it is told.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
+
+mod api_server;
+
+use std::process::Output;
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use api_server::{ApiServer, list};
+
+const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/ns/deployments/w";
+const REPORT: &str = "/apis/restamp.dev/v1alpha1/namespaces/ns/driftreports/deployment-w";
+const SECRETS: &str = "/api/v1/namespaces/ns/secrets?&fieldSelector=type%21%3Dhelm.sh%2Frelease.v1&limit=500";
+const SECRET: &str = "/api/v1/namespaces/ns/secrets/s";
+const SCOPE: &str = "/api/v1/namespaces/restamp-system/configmaps/restamp-scope";
+
+fn deployment(annotation: &str) -> Value {
+    let container = json!({"name": "app", "envFrom": [{"secretRef": {"name": "s"}}]});
+    json!({"metadata": {"name": "w", "namespace": "ns", "uid": "u", "annotations": {"restamp.dev/auto-reload": annotation}},
+        "spec": {"selector": {}, "template": {"spec": {"containers": [container]}}}})
+}
+
+fn secret() -> Value {
+    json!({"metadata": {"name": "s", "namespace": "ns"}, "data": {"K": "aHVudGVyMg=="}})
+}
+
+fn report() -> Value {
+    json!({"metadata": {"name": "deployment-w", "namespace": "ns", "ownerReferences":
+            [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "w", "uid": "u"}]},
+        "spec": {"subject": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}},
+        "status": {"reload": {"state": "Current", "instance": "restamp-system",
+            "lastReload": {"time": "2026-11-30T12:00:00Z", "cause": "key K of Secret s changed"},
+            "record": {"entries": [{"config": "Secret/s", "lastChanged": "2026-11-30T11:59:50Z"}]}}}})
+}
+
+fn scope(namespaces: &str) -> Value {
+    json!({"metadata": {"name": "restamp-scope"}, "data": {"version": "0.1.0", "namespaces": namespaces,
+        "excludedNamespaces": "", "namespaceSelector": "", "mode": "live"}})
+}
+
+/// A cluster with an opted-in workload and what it reads.
+fn cluster() -> ApiServer {
+    ApiServer::default().answer(DEPLOYMENT, 200, deployment("true")).answer(SECRETS, 200, list(&[secret()], None))
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn explained(server: ApiServer) -> Value {
+    let explain = server.run(&["explain", "deploy/w", "-n", "ns", "-o", "json"]);
+    assert_eq!((explain.status.code(), text(&explain.stderr)), (Some(0), ""));
+    serde_json::from_slice(&explain.stdout).unwrap()
+}
+
+#[test]
+fn a_workload_is_explained_with_its_record() {
+    let explained = explained(cluster().answer(REPORT, 200, report()));
+    let reading = json!({"container": "app", "config": "Secret/s", "key": "K", "via": "envFrom", "refresh": "AtStart",
+        "as": "K", "existence": "Live", "rolls": "Yes", "reason": "OptedIn",
+        "message": "restamp.dev/auto-reload is \"true\""});
+    let expected = json!({
+        "subject": {"kind": "Deployment", "namespace": "ns", "name": "w"},
+        "rolls": "Yes", "reason": "OptedIn", "message": "restamp.dev/auto-reload is \"true\"",
+        "problems": [], "missing": [], "readings": [reading],
+        "reload": {"state": "Current", "message": "", "instance": "restamp-system",
+            "lastReload": {"time": "2026-11-30T12:00:00Z", "cause": "key K of Secret s changed"},
+            "configs": [{"config": "Secret/s", "lastChanged": "2026-11-30T11:59:50Z", "absentSince": null, "open": null}]},
+        "noReload": null,
+    });
+    assert_eq!(explained, expected);
+}
+
+#[test]
+fn in_a_table_it_is_told_what_was_asked() {
+    let explain = cluster().answer(REPORT, 200, report()).run(&["explain", "deploy/w", "-n", "ns"]);
+    let table = "\
+Deployment ns/w
+Rolls when its config changes: yes; restamp.dev/auto-reload is \"true\"
+
+CONTAINER   CONFIG     KEY   VIA       REFRESH   AS   ROLLS   WHY
+app         Secret/s   K     envFrom   AtStart   K    yes     as above
+
+Reload: Current
+Record kept by the restamp in namespace restamp-system
+Last reload: ";
+    assert!(text(&explain.stdout).starts_with(table), "{}", text(&explain.stdout));
+}
+
+#[rstest]
+#[case::no_report(cluster(), "NoReport", "no report yet: is the operator running? There is no ConfigMap")]
+#[case::out_of_scope(cluster().answer(SCOPE, 200, scope("a,b")), "NoReport", "does not watch namespace ns")]
+#[case::in_scope(cluster().answer(SCOPE, 200, scope("ns")), "NoReport", "no report yet: is the operator running?")]
+#[case::hidden(cluster().refuse(REPORT, 403, "Forbidden"), "Forbidden", "grant get on driftreports.restamp.dev")]
+#[case::not_installed(
+    cluster().answer(REPORT, 404, json!("404 page not found")), "NotInstalled", "is restamp installed?")]
+#[case::opted_out(
+    cluster().answer(DEPLOYMENT, 200, deployment("false")), "NotWatched", "nothing rolls it")]
+fn where_there_is_no_record_it_is_said_why(#[case] server: ApiServer, #[case] reason: &str, #[case] says: &str) {
+    let no_reload = explained(server)["noReload"].clone();
+    assert_eq!(no_reload["reason"], reason);
+    assert!(no_reload["message"].as_str().unwrap().contains(says), "{no_reload}");
+}
+
+#[test]
+fn the_namespaces_annotation_counts_where_the_workload_says_nothing() {
+    let mut silent = deployment("");
+    silent["metadata"]["annotations"] = json!({});
+    let namespace = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": {"name": "ns", "annotations": {"restamp.dev/auto-reload": "true"}}});
+    let server = || cluster().answer(DEPLOYMENT, 200, silent.clone());
+    let reason = |server| explained(server)["reason"].clone();
+    assert_eq!(reason(server().answer("/api/v1/namespaces/ns", 200, namespace)), "ByNamespace");
+    assert_eq!(reason(server().refuse("/api/v1/namespaces/ns", 403, "Forbidden")), "NamespaceUnknown");
+}
+
+#[test]
+fn what_may_not_be_listed_is_read_by_itself() {
+    let forbidden = || cluster().refuse(SECRETS, 403, "Forbidden");
+    let readings = |server| explained(server)["readings"].clone();
+    assert_eq!(readings(forbidden().answer(SECRET, 200, secret()))[0]["key"], "K");
+    let unknown = readings(forbidden().refuse(SECRET, 403, "Forbidden"));
+    assert_eq!((&unknown[0]["existence"], &unknown[0]["rolls"]), (&json!("Unknown"), &json!("Unknown")));
+}
+
+#[test]
+fn a_config_is_explained_with_its_consumers() {
+    let workloads = "/apis/apps/v1/namespaces/ns/deployments?&limit=500";
+    let explain = cluster()
+        .answer(SECRET, 200, secret())
+        .answer(workloads, 200, list(&[deployment("true")], None))
+        .refuse("/apis/batch/v1/namespaces/ns/jobs?&limit=500", 403, "Forbidden")
+        .run(&["explain", "secret/s", "-n", "ns", "-o", "json"]);
+    let warning = "warning: listing Job objects is forbidden, so the consumers of keys are not complete; grant list on \
+                   them to change that\n";
+    assert_eq!(text(&explain.stderr), warning);
+    let explained: Value = serde_json::from_slice(&explain.stdout).unwrap();
+    assert_eq!(explained["keys"][0]["consumers"][0]["workload"], "Deployment/w");
+    assert_eq!((&explained["baseline"], &explained["managers"]), (&json!("None"), &json!([])));
+}
+
+#[rstest]
+#[case::not_there(ApiServer::default(), "deploy/w", "Deployment ns/w does not exist; see kubectl get deployments")]
+#[case::hidden(ApiServer::default().refuse(DEPLOYMENT, 403, "Forbidden"), "deploy/w",
+    "you may not read Deployment ns/w; grant get on deployments in namespace ns")]
+#[case::a_config_that_is_not_there(
+    ApiServer::default(),
+    "secret/s",
+    "Secret ns/s does not exist; see kubectl get secrets"
+)]
+#[case::nobody(ApiServer::default().refuse(DEPLOYMENT, 401, "Unauthorized"), "deploy/w", "log in again")]
+#[case::nonsense(ApiServer::default().answer(SECRET, 200, json!({"metadata": {"name": "s"}, "data": {"K": "hunter2!"}})),
+    "secret/s", "cannot read the API server's Secret ns/s")]
+fn what_cannot_be_explained_is_one_sentence(#[case] server: ApiServer, #[case] object: &str, #[case] says: &str) {
+    let explain: Output = server.run(&["explain", object, "-n", "ns"]);
+    let error = text(&explain.stderr);
+    assert_eq!((explain.status.code(), text(&explain.stdout)), (Some(1), ""), "{error}");
+    assert!(error.starts_with("error: ") && error.lines().count() == 1, "{error}");
+    assert!(error.contains(says) && !error.contains("hunter2"), "{error}");
+}
