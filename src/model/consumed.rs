@@ -62,7 +62,7 @@ impl Consumed {
                 .0
                 .insert(id.clone(), ConsumedConfig { optional, all, ..ConsumedConfig::new(id, configs, counting) });
         }
-        for read in consumption.reads(configs) {
+        for read in consumption.reads_and_replaced(configs) {
             if !counting.counts(&read.config, read.via.refresh()) || counting.excludes_key(&read.config, &read.key) {
                 continue;
             }

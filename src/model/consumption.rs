@@ -220,11 +220,22 @@ impl Consumption {
         named(true).filter(|container| !needed.contains(container)).collect()
     }
 
-    /// Every reading of a key: of keys that exist, and of those that are named but don't.
+    /// Every reading of a key: of keys that exist, and of those that are named but don't. A variable that a later one
+    /// replaces has no reader.
     pub fn reads(&self, configs: &Configs) -> BTreeSet<Read> {
+        self.reads_with(configs, Replaced::LeftOut)
+    }
+
+    /// The same, and what later variables replace: what a rollout follows. Which of two configs wins depends on both,
+    /// and whoever changes one of them expects a rollout.
+    pub fn reads_and_replaced(&self, configs: &Configs) -> BTreeSet<Read> {
+        self.reads_with(configs, Replaced::Counted)
+    }
+
+    fn reads_with(&self, configs: &Configs, replaced: Replaced) -> BTreeSet<Read> {
         let mut reads = BTreeSet::new();
         for container in &self.containers {
-            container.read_environment(configs, &mut reads);
+            container.read_environment(configs, replaced, &mut reads);
             for mount in &container.mounts {
                 container.read_mount(mount, configs, &mut reads);
             }
@@ -246,6 +257,13 @@ impl Consumption {
             variables.chain(container.mounts.iter().flat_map(|mount| mount.references(name)))
         })
     }
+}
+
+/// Whether a variable counts that a later one of its name replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replaced {
+    Counted,
+    LeftOut,
 }
 
 /// A config that a container names, and the keys that must be there.
@@ -313,7 +331,7 @@ impl ContainerReads {
 
     /// The effective environment: a later variable replaces an earlier one of its name, which then has no reader,
     /// unless a variable in between refers to it.
-    fn read_environment(&self, configs: &Configs, reads: &mut BTreeSet<Read>) {
+    fn read_environment(&self, configs: &Configs, counted: Replaced, reads: &mut BTreeSet<Read>) {
         let mut effective: BTreeMap<String, Read> = BTreeMap::new();
         let mut referred_to: BTreeSet<&str> = BTreeSet::new();
         let mut replaced: Vec<Read> = Vec::new();
@@ -322,7 +340,7 @@ impl ContainerReads {
                 Some(read) => effective.insert(name.to_owned(), read),
                 None => effective.remove(name),
             };
-            replaced.extend(before.filter(|_| referred_to.contains(name)));
+            replaced.extend(before.filter(|_| counted == Replaced::Counted || referred_to.contains(name)));
         };
         for variable in &self.env {
             match variable {
@@ -552,6 +570,19 @@ mod tests {
             "envFrom": [{"configMapRef": {"name": "c"}}, {"secretRef": {"name": "s"}}],
             "env": [{"name": "T", "value": "x"}, {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "T"}}}]}]});
         assert_eq!(reads(spec), ["app Secret/s[A] envFrom A", "app Secret/s[T] env B"]);
+    }
+
+    #[test]
+    fn a_rollout_follows_what_is_shadowed_too() {
+        let spec = json!({"containers": [{"name": "app",
+            "envFrom": [{"configMapRef": {"name": "c"}}, {"secretRef": {"name": "s"}}], "env": [{"name": "T", "value": "x"}]}]});
+        let configs = Configs::from_iter([
+            config_map("c").value("A", "1").value("B", "2").build(),
+            secret("s").value("A", "4").value("T", "5").build(),
+        ]);
+        let reads = Consumption::of(&"ns".into(), &pod(spec)).reads_and_replaced(&configs);
+        let keys: Vec<_> = reads.iter().map(|read| format!("{}[{}]", read.config.local(), read.key)).collect();
+        assert_eq!(keys, ["ConfigMap/c[A]", "ConfigMap/c[B]", "Secret/s[A]", "Secret/s[T]"]);
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Existence {
 impl Case<'_> {
     /// Every reading, by container, config and key; then what only an annotation names.
     pub(super) fn readings(&self) -> Vec<Reading> {
-        let reads = self.workload.consumption.reads(&self.known.configs);
+        let reads = self.workload.consumption.reads_and_replaced(&self.known.configs);
         let mut readings: Vec<Reading> = reads.iter().map(|read| self.of_read(read)).collect();
         let unread = self.workload.consumption.references().filter(|reference| self.shows_no_key(reference, &reads));
         readings.extend(unread.map(|reference| self.of_reference(&reference)));
@@ -118,7 +118,7 @@ impl Case<'_> {
     }
 
     /// Whether no row is about this reference, since the config is not there, not known, or has no keys. Where it has
-    /// some, all of them are shadowed, or can't be variables.
+    /// some, none of them can be a variable.
     fn shows_no_key(&self, reference: &Reference<'_>, reads: &BTreeSet<Read>) -> bool {
         let is_read = |read: &Read| {
             (&read.container, &read.config, read.via) == (reference.container, reference.config, reference.via)
@@ -289,7 +289,8 @@ mod tests {
         &["app ConfigMap/binary[K] env Missing: yes, OptedIn"])]
     #[case::no_keys_yet(deployment("w").env_from("Secret/empty"), &["app Secret/empty[-] envFrom Live: yes, OptedIn"])]
     #[case::shadowed(deployment("w").env_from("Secret/s").env("ConfigMap/c", "A"),
-        &["app ConfigMap/c[A] env Live: yes, OptedIn", "app Secret/s[B] envFrom Live: yes, OptedIn"])]
+        &["app ConfigMap/c[A] env Live: yes, OptedIn", "app Secret/s[A] envFrom Live: yes, OptedIn",
+            "app Secret/s[B] envFrom Live: yes, OptedIn"])]
     #[case::only_named(deployment("w").on("secret/s").on("secret/absent").env("Secret/s", "A"),
         &["app Secret/s[A] env Live: yes, OptedIn", "- Secret/absent[-] - OptionalMissing: yes, Named",
             "- Secret/s[B] - Live: yes, Named"])]
