@@ -20,7 +20,7 @@ pub async fn publish(client: &Client, namespace: &str, published: &Published) {
     let patch = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"labels": {"app.kubernetes.io/managed-by": "restamp"}},
+        "metadata": {"name": CONFIG_MAP, "labels": {"app.kubernetes.io/managed-by": "restamp"}},
         "data": published.to_data(),
     });
     let apply = PatchParams::apply(FIELD_MANAGER).force();

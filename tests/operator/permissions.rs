@@ -3,8 +3,11 @@
 use crate::support::cluster::shared as shared_cluster;
 use crate::support::kind::{DEPLOYMENT, SECRET};
 use crate::support::manifests::{config_map, deployment, secret};
+use crate::support::waiting::{PATIENCE, poll};
 use crate::support::{shared, shared_operator};
 use rstest::rstest;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[tokio::test]
 async fn nothing_that_it_does_is_forbidden_to_it() {
@@ -24,6 +27,15 @@ async fn nothing_that_it_does_is_forbidden_to_it() {
     let log = shared_operator().await.log();
     let refused: Vec<&str> = log.lines().filter(|line| line.to_lowercase().contains("forbidden")).collect();
     assert_eq!(refused, [""; 0]);
+}
+
+#[tokio::test]
+async fn it_publishes_what_it_watches() {
+    shared_operator().await;
+    let cluster = shared_cluster();
+    let scope = ["get", "configmap", "restamp-scope", "-nrestamp-system", "--output=jsonpath={.data.version}"];
+    let published = async || cluster.kubectl_with(&cluster.kubeconfig(), &scope, "").stdout == VERSION.as_bytes();
+    assert!(poll(PATIENCE, published).await.is_ok(), "{}", shared_operator().await.log());
 }
 
 #[rstest]
