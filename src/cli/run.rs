@@ -22,6 +22,9 @@ use crate::operator::write::ChangeCause;
 /// What is logged by default. The client logs each failure that we tell in a sentence of our own, and at every retry.
 const LOG: &str = "info,kube_client=off";
 
+/// A Lease has room for no more seconds.
+const LONGEST_LEASE: u64 = i32::MAX as u64;
+
 /// Run the operator.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -70,7 +73,7 @@ pub struct Args {
     #[arg(long)]
     change_cause: bool,
     /// How long a leader that is gone keeps its Lease, in seconds
-    #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..))]
+    #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..=LONGEST_LEASE))]
     lease_seconds: u64,
     /// What to log, such as `debug` or `restamp=trace,kube=info`
     #[arg(long, default_value = LOG, value_name = "FILTER", value_parser = log_filter)]

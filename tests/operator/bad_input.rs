@@ -51,6 +51,7 @@ fn a_port_that_is_taken() {
 #[case(&["run", "--settle", "soon"])]
 #[case(&["run", "--bind", "everywhere"])]
 #[case(&["run", "--log", "restamp=loud"])]
+#[case(&["run", "--lease-seconds", "2147483648"])]
 fn wrong_usage(#[case] args: &[&str]) {
     let output = restamp(args).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
