@@ -5,7 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tracing_subscriber::EnvFilter;
+use tracing::Subscriber;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
+use tracing_subscriber::layer::{Filter, SubscriberExt as _};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::published::Mode;
@@ -112,8 +117,8 @@ impl Args {
 
 /// Runs the operator until it is told to stop.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(&args.log)).with_writer(std::io::stderr);
-    log.with_ansi(std::io::stderr().is_terminal()).init();
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    tracing_subscriber::registry().with(log.with_filter(logged(&args.log))).init();
     let options = Options {
         target: args.target.clone(),
         own_namespace: args.own_namespace.clone(),
@@ -147,6 +152,46 @@ fn duration(text: &str) -> Result<SignedDuration, String> {
     Ok(duration)
 }
 
+/// What is logged: what the user asks for, but never the answers that the client can't read. It logs them in full.
+fn logged<S: Subscriber + for<'a> LookupSpan<'a>>(filter: &str) -> impl Filter<S> + 'static {
+    EnvFilter::new(filter).and(filter_fn(|metadata| metadata.target() != "kube_client::client"))
+}
+
 fn log_filter(text: &str) -> Result<String, String> {
     EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Write};
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_answer_that_the_client_cannot_read_is_logged_at_no_level() {
+        let written = Written::default();
+        let writer = written.clone();
+        let log = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
+        let log = tracing_subscriber::registry().with(log.with_filter(logged("trace,kube_client::client=trace")));
+        tracing::subscriber::with_default(log, || {
+            tracing::warn!(target: "kube_client::client", "the whole answer");
+            tracing::debug!(target: "kube_client::client::builder", "requesting");
+        });
+        let written = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert!(written.contains("requesting") && !written.contains("the whole answer"), "{written}");
+    }
 }
