@@ -210,7 +210,7 @@ fn wait(since: Timestamp, pause: SignedDuration, now: Timestamp, reason: WaitRea
 fn settling(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Option<Decision> {
     let last = record.unanswered().map(|change| change.last_seen).max()?;
     let first = record.unanswered().map(|change| change.first_seen).min()?;
-    let at_most = SETTLE_AT_MOST.max(policy.settle) - last.duration_since(first);
+    let at_most = SETTLE_AT_MOST.max(policy.settle).saturating_sub(last.duration_since(first));
     wait(last, policy.settle.min(at_most), sight.now, WaitReason::Settling)
 }
 

@@ -19,7 +19,7 @@ pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 const STATUS_DELAY: SignedDuration = SignedDuration::from_secs(5);
 
 /// A time so much later. What a report holds may be any time, so that this must not overflow.
-pub(super) fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
+pub fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
     time.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 

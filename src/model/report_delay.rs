@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::drift_report::{FindingStatus, FindingType};
+use crate::model::delivered::later;
 use crate::model::drift::Finding;
 use crate::model::names::{ConfigId, KeyName};
 
@@ -49,7 +50,7 @@ impl ReportDelay {
         for finding in findings {
             let topic = Topic::of(&FindingStatus::from(finding.clone()));
             let first = known.get(&topic).copied().unwrap_or(now);
-            let from = first + self.after;
+            let from = later(first, self.after);
             if from <= now || said.contains(&topic) {
                 due.findings.push(finding);
             } else {
@@ -83,6 +84,12 @@ mod tests {
 
     fn delay() -> ReportDelay {
         ReportDelay::new(SignedDuration::from_secs(30))
+    }
+
+    #[test]
+    fn a_finding_may_be_said_never() {
+        let mut never = ReportDelay::new(SignedDuration::MAX);
+        assert_eq!(never.due(&id(), vec![missing("A")], &[], at(0)).next, Some(Timestamp::MAX));
     }
 
     #[test]

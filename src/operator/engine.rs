@@ -61,6 +61,10 @@ pub(super) enum Again {
     Report(ReportKey),
 }
 
+/// The longest that an alarm sleeps, and then looks whether it is time; the queue takes about two years at most, and what
+/// a flag, an annotation or a report says may be any time.
+const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The state of a leader.
 pub struct Engine {
     pub(super) index: Index,
@@ -244,8 +248,7 @@ impl Engine {
             }
             self.alarms.remove(key);
         }
-        let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-        let key = self.alarms.insert(again.clone(), wait);
+        let key = self.alarms.insert(again.clone(), sleep(at, now));
         self.alarm_of.insert(again, (at, key));
     }
 
@@ -300,5 +303,27 @@ impl Engine {
         if let Some(order) = self.reports.next(key) {
             self.writer.report(key.clone(), order);
         }
+    }
+}
+
+/// How long an alarm sleeps.
+fn sleep(until: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(until.duration_since(now)).unwrap_or_default().min(LONGEST_SLEEP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::soon("2026-11-30T12:00:05Z", Duration::from_secs(5))]
+    #[case::past("2026-11-30T11:00:00Z", Duration::ZERO)]
+    #[case::far("9999-12-30T22:00:00Z", LONGEST_SLEEP)]
+    #[tokio::test]
+    async fn the_queue_takes_an_alarm_at_any_time(#[case] at: Timestamp, #[case] expected: Duration) {
+        let sleep = sleep(at, "2026-11-30T12:00:00Z".parse().unwrap());
+        DelayQueue::new().insert((), sleep);
+        assert_eq!(sleep, expected);
     }
 }

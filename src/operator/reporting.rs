@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::api::drift_report::{DriftReportStatus, FindingType, InSync};
 use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
+use crate::model::delivered::later;
 use crate::model::drift::{self, ConfigDrift};
 use crate::model::names::ConfigId;
 use crate::model::report;
@@ -70,11 +71,11 @@ impl Engine {
         let Some(status) = self.reports.status(key) else { return false };
         // What stands there may still say what was found: then it is resolved now.
         let resolved = resolved_at(status).unwrap_or(now);
-        let until = resolved.checked_add(self.settings.keep_resolved).unwrap_or(Timestamp::MAX);
+        let until = later(resolved, self.settings.keep_resolved);
         if until <= now {
             return false;
         }
-        self.alarm(Again::Config(id.clone()), until + SignedDuration::from_millis(1), now);
+        self.alarm(Again::Config(id.clone()), later(until, SignedDuration::from_millis(1)), now);
         true
     }
 
