@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,47 @@ pub struct DriftReportSpec {
         {"rule": "self == oldSelf", "message": "the subject of a report can't be changed"}
     ]))]
     pub subject: Subject,
+}
+
+/// A report as the API server has it. Its schema admits what restamp can't read, such as an edit by hand or what another
+/// version wrote: then the status counts for nothing, so that one report doesn't make the list of all unreadable.
+#[derive(Debug, Clone, kube::Resource, Deserialize)]
+#[resource(inherit = DriftReport)]
+#[serde(from = "RawReport")]
+pub struct StoredReport {
+    metadata: ObjectMeta,
+    spec: DriftReportSpec,
+    /// Its status; none if there is none.
+    status: Option<Result<DriftReportStatus, Unreadable>>,
+}
+
+/// A status that restamp can't read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
+
+#[derive(Deserialize)]
+struct RawReport {
+    metadata: ObjectMeta,
+    spec: DriftReportSpec,
+    status: Option<serde_json::Value>,
+}
+
+impl From<RawReport> for StoredReport {
+    fn from(raw: RawReport) -> Self {
+        let status = raw.status.map(|status| serde_json::from_value(status).map_err(|_| Unreadable));
+        Self { metadata: raw.metadata, spec: raw.spec, status }
+    }
+}
+
+impl StoredReport {
+    /// The report, without a status if that can't be read.
+    pub fn read(self) -> (DriftReport, Result<(), Unreadable>) {
+        let (status, readable) = match self.status.transpose() {
+            Ok(status) => (status, Ok(())),
+            Err(unreadable) => (None, Err(unreadable)),
+        };
+        (DriftReport { metadata: self.metadata, spec: self.spec, status }, readable)
+    }
 }
 
 /// An object in the report's namespace.
@@ -251,4 +292,46 @@ pub struct Consumer {
     pub r#as: String,
     /// When it sees a change.
     pub refresh: Refresh,
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn stored(status: Value) -> StoredReport {
+        let report = json!({
+            "apiVersion": "restamp.dev/v1alpha1", "kind": "DriftReport",
+            "metadata": {"name": "deployment-w", "namespace": "ns", "uid": "u", "resourceVersion": "7"},
+            "spec": {"subject": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}},
+            "status": status,
+        });
+        serde_json::from_value(report).unwrap()
+    }
+
+    fn reload(record: Value) -> Value {
+        json!({"reload": {"state": "Current", "instance": "restamp-system", "record": record}})
+    }
+
+    #[rstest]
+    #[case::no_status(Value::Null, false)]
+    #[case::an_empty_one(json!({}), true)]
+    #[case::a_record(reload(json!({"entries": [{"config": "ConfigMap/c", "all": true}]})), true)]
+    fn a_report_is_read_as_it_is(#[case] status: Value, #[case] has_status: bool) {
+        let (report, readable) = stored(status).read();
+        assert_eq!((report.status.is_some(), readable), (has_status, Ok(())));
+    }
+
+    #[rstest]
+    #[case::no_config(reload(json!({"entries": [{"config": "garbage", "all": true}]})))]
+    #[case::no_state_of_ours(json!({"reload": {"state": "Later", "instance": "i", "record": {}}}))]
+    #[case::no_finding_of_ours(json!({"findings": [{"type": "OfALaterVersion"}]}))]
+    fn a_status_that_cannot_be_read_counts_for_nothing(#[case] status: Value) {
+        let (report, readable) = stored(status).read();
+        assert_eq!((report.status, readable), (None, Err(Unreadable)));
+        assert_eq!(report.metadata.resource_version.as_deref(), Some("7"));
+        assert_eq!(report.spec.subject.name, "w".into());
+    }
 }

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
-use crate::api::drift_report::DriftReport;
+use crate::api::drift_report::{DriftReport, StoredReport};
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::custom::CustomKind;
 use crate::model::custom::object::CustomObject;
@@ -128,7 +128,7 @@ impl Watches {
             }
             Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run(pod)),
             Watched::Workload(WorkloadKind::Custom(kind)) => tasks.spawn(watch.run_custom(kind)),
-            Watched::Report => tasks.spawn(watch.run(|report: DriftReport| Some(Item::Report(Box::new(report))))),
+            Watched::Report => tasks.spawn(watch.run(report)),
             Watched::Namespace => tasks.spawn(watch.run_with(|client, _| Api::all(client), namespace)),
         };
     }
@@ -171,6 +171,15 @@ fn replica_set(object: &ReplicaSet, kinds: &[CustomKind]) -> Option<Item> {
 
 fn pod(object: PodObject) -> Option<Item> {
     workload(object.as_workload()).or_else(|| Some(Object::Pod(object.read()?).into()))
+}
+
+fn report(stored: StoredReport) -> Option<Item> {
+    let (report, readable) = stored.read();
+    if readable.is_err() {
+        let (ns, name) = (report.metadata.namespace.as_deref(), report.metadata.name.as_deref());
+        warn!(ns, report = name, "cannot read the status of a report; it counts for nothing, and is written anew");
+    }
+    Some(Item::Report(Box::new(report)))
 }
 
 fn namespace(object: PartialObjectMeta<v1::Namespace>) -> Option<Item> {
