@@ -334,7 +334,8 @@ impl Watch {
                 return Ok(());
             }
         };
-        if *health == Health::Failing {
+        // Before a list nothing has worked yet.
+        if *health == Health::Failing && !matches!(event, watcher::Event::Init) {
             info!(kind = kind.as_str(), "watch works again");
             *health = Health::Well;
         }
@@ -411,4 +412,41 @@ fn reduce<K>(event: watcher::Event<K>, keep: impl Keep<K>) -> Option<watcher::Ev
         watcher::Event::Apply(object) => watcher::Event::Apply(keep(object)?),
         watcher::Event::Delete(object) => watcher::Event::Delete(keep(object)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Config;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn trouble_ends_with_what_was_read_and_not_with_the_next_attempt() {
+        let (out, mut seen) = mpsc::channel(8);
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let watch = Watch {
+            kind: Watched::Report,
+            extent: Extent::Cluster,
+            scope: Arc::default(),
+            client,
+            metrics: Metrics::new().unwrap(),
+            out,
+            begun: watch::channel(true).1,
+            gained: unbounded_channel().1,
+        };
+        let (mut listing, mut health) = (Listing::InProgress, Health::Well);
+        let events = [
+            (Err(watcher::Error::NoResourceVersion), Health::Failing),
+            (Ok(watcher::Event::Init), Health::Failing),
+            (Err(watcher::Error::NoResourceVersion), Health::Failing),
+            (Ok(watcher::Event::Init), Health::Failing),
+            (Ok(watcher::Event::InitDone), Health::Well),
+        ];
+        for (event, expected) in events {
+            assert!(watch.tell(&Extent::Cluster, event, &mut listing, &mut health, report).await.is_ok());
+            assert_eq!(health, expected);
+        }
+        assert!(matches!(seen.recv().await, Some(Seen { event: watcher::Event::Init, .. })));
+    }
 }
