@@ -305,6 +305,10 @@ impl Engine {
             namespace: report.metadata.namespace.as_deref()?.into(),
             name: subject.name.clone(),
         };
+        // Another one about the same workload is none of ours: its record would stand for the one that we keep.
+        if report.metadata.name.as_deref()? != workload_key(&workload).1 {
+            return None;
+        }
         let uid = report.metadata.owner_references.as_ref()?.first()?.uid.as_str().into();
         Some(StoredRecord { workload, uid, instance: reload.instance.clone(), record: reload.record.clone() })
     }

@@ -1,5 +1,7 @@
 //! Operators that end, crash and come back.
 
+use serde_json::json;
+
 use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT};
 use crate::support::manifests::{config_map, deployment};
 use crate::support::namespace::{stamp, state};
@@ -26,6 +28,27 @@ async fn a_restart_rolls_nothing() {
     ns.operator_has_caught_up().await;
 
     assert_eq!((never_rolled.rollouts().await, rolled.rollouts().await), (0, 1));
+}
+
+#[tokio::test]
+async fn a_report_by_somebody_else_about_the_same_workload_counts_for_nothing() {
+    let turn = turn().await;
+    let ns = turn.namespace("forged").await;
+    let operator = turn.operator(&[]).await;
+    ns.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);
+    let history = ns.adopted(DEPLOYMENT, "w").await;
+    let mut report = ns.get(DRIFT_REPORT, "deployment-w").await.unwrap();
+    operator.kill();
+
+    report["metadata"] = json!({"name": "zzz", "ownerReferences": report["metadata"]["ownerReferences"]});
+    report["status"]["reload"]["instance"] = json!("elsewhere");
+    ns.kubectl_reading(&report.to_string(), &["create", "--filename=-"]);
+    let status = json!({"status": report["status"]}).to_string();
+    ns.kubectl(&["patch", "driftreport", "zzz", "--subresource=status", "--type=merge", "--patch", &status]);
+    let _operator = turn.operator(&[]).await;
+    ns.apply(&[config_map("c", &[("K", "2")])]);
+    ns.reloaded(DEPLOYMENT, "w", "").await;
+    assert_eq!(history.rollouts().await, 1);
 }
 
 #[tokio::test]
