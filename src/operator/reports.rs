@@ -134,6 +134,10 @@ impl Reports {
         }
         let order = match (self.wanted.get(key)?, self.stored.get(key)) {
             (Wanted::This(report), None) => Order::Create(report.clone()),
+            // What a report is about can't be changed, and its record would be read as another's.
+            (Wanted::This(wanted), Some(stored)) if wanted.spec != stored.report.spec => {
+                Order::Delete(stored.place.clone())
+            }
             (Wanted::This(wanted), Some(stored)) => {
                 let mut report = wanted.clone();
                 let before = stored.report.status.clone().unwrap_or_default();
@@ -174,4 +178,35 @@ impl Reports {
 fn key_of(report: &DriftReport) -> Option<ReportKey> {
     let metadata = &report.metadata;
     Some((metadata.namespace.as_deref()?.into(), metadata.name.clone()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::drift_report::{DriftReportSpec, Subject};
+
+    fn about(kind: &str) -> DriftReport {
+        let subject = Subject { api_version: "apps/v1".to_owned(), kind: kind.to_owned(), name: "w".into() };
+        let mut report = DriftReport::new("deployment-w", DriftReportSpec { subject });
+        report.metadata.namespace = Some("ns".to_owned());
+        report
+    }
+
+    fn stored(report: DriftReport) -> DriftReport {
+        let mut stored = report;
+        stored.metadata.uid = Some("u".to_owned());
+        stored.metadata.resource_version = Some("7".to_owned());
+        stored
+    }
+
+    #[test]
+    fn a_report_of_the_same_name_about_something_else_makes_way() {
+        let mut reports = Reports::default();
+        reports.seen(&stored(about("StatefulSet"))).unwrap();
+        let key =
+            reports.want(DriftReport { status: Some(DriftReportStatus::default()), ..about("Deployment") }).unwrap();
+        assert!(matches!(reports.next(&key), Some(Order::Delete(_))));
+        reports.ended(&key, Some(Written::Gone));
+        assert!(matches!(reports.next(&key), Some(Order::Create(_))));
+    }
 }
