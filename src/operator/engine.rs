@@ -154,6 +154,8 @@ impl Engine {
                     }
                 }
             }
+            // A backlog must not keep whoever runs us from seeing that the Lease is lost.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -158,12 +158,14 @@ async fn take_turns(
             lead(client.clone(), namespace, settings.clone(), metrics.clone(), stage).await
         };
         tokio::select! {
-            ended = turn => break ended.map_err(RunError::from).and(Err(RunError::WatchesEnded)),
+            // The end of our turn counts before anything that there is to do in it.
+            biased;
             changed = ours.changed() => if changed.is_err() {
                 break Err(RunError::Lease { namespace: namespace.to_owned(), cause: "it can't be renewed".to_owned() });
             },
             _ = terminate.recv() => break Ok(()),
             _ = interrupt.recv() => break Ok(()),
+            ended = turn => break ended.map_err(RunError::from).and(Err(RunError::WatchesEnded)),
         }
         metrics.end();
         stage.send_replace(Stage::Standby);
