@@ -10,22 +10,18 @@ use jiff::Timestamp;
 
 use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs};
-use crate::model::consumed::Consumed;
-use crate::model::counting::Counting;
-use crate::model::decide::{self, Decision, Hold};
 use crate::model::digest::Keyring;
 use crate::model::index::lists::{Ended, Lists};
 use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::namespace::Namespace;
-use crate::model::observe::{News, Sight};
+use crate::model::observe::News;
 use crate::model::participation::Participation;
 use crate::model::pod::Pod;
 use crate::model::policy::Policy;
 use crate::model::record::Record;
 use crate::model::scope::{Extent, Scope};
-use crate::model::stamp::Stamp;
 use crate::model::watched::Watched;
-use crate::model::workload::{OwnedReplicaSet, Progress, Revision, Workload};
+use crate::model::workload::{OwnedReplicaSet, Workload};
 
 /// An object as the index takes it.
 #[derive(Debug, Clone)]
@@ -407,38 +403,6 @@ impl Index {
         }
     }
 
-    fn insert_pod(&mut self, mut pod: Pod, now: Timestamp, work: &mut Work) {
-        self.remove_workload_of_its_own(&pod.uid, now, work);
-        pod.born = pod.born.max(self.pods.get(&pod.uid).and_then(|before| before.born));
-        if self.pods.get(&pod.uid).is_some_and(|before| before.owner != pod.owner) {
-            self.remove_owned(&pod.uid, work);
-        }
-        self.pods_of.entry(pod.owner.clone()).or_default().insert(pod.uid.clone());
-        work.workloads.extend(self.workload_of_pod(&pod).cloned());
-        let owner = pod.owner.clone();
-        self.pods.insert(pod.uid.clone(), pod);
-        self.place(&owner);
-    }
-
-    /// Notes whether it is known whose the pods of this owner are.
-    fn place(&mut self, owner: &Uid) {
-        let mut pods = self.pods_of.get(owner).into_iter().flatten().filter_map(|uid| self.pods.get(uid));
-        match pods.next().filter(|pod| pod.is_of_replica_set) {
-            Some(pod) if !self.replica_sets.contains_key(owner) && !self.workload_of_uid.contains_key(owner) => {
-                self.unplaced.insert(owner.clone(), pod.namespace.clone());
-            }
-            _ => {
-                self.unplaced.remove(owner);
-            }
-        }
-    }
-
-    fn workload_of_pod(&self, pod: &Pod) -> Option<&WorkloadId> {
-        let owner = self.replica_sets.get(&pod.owner).map_or(&pod.owner, |replica_set| &replica_set.deployment);
-        let id = self.workload_of_uid.get(owner)?;
-        self.workloads.get(id).and_then(|tracked| tracked.workload.template_in.as_ref()).or(Some(id))
-    }
-
     fn remove(&mut self, kind: Watched, identity: &Identity, now: Timestamp, work: &mut Work) {
         match identity {
             Identity::Config(id) => {
@@ -462,199 +426,10 @@ impl Index {
         }
     }
 
-    /// A ReplicaSet or pod that a controller owns is gone, or another one owns it now.
-    fn remove_owned(&mut self, uid: &Uid, work: &mut Work) {
-        if let Some(replica_set) = self.replica_sets.remove(uid) {
-            remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
-            self.place(uid);
-        }
-        if let Some(pod) = self.pods.remove(uid) {
-            remove_from(&mut self.pods_of, &pod.owner, uid);
-            self.place(&pod.owner);
-            work.workloads.extend(self.workload_of_pod(&pod).cloned());
-        }
-    }
-
     /// A ReplicaSet or pod that was a workload of its own got a controller.
     fn remove_workload_of_its_own(&mut self, uid: &Uid, now: Timestamp, work: &mut Work) {
         if let Some(id) = self.workload_of_uid.get(uid).cloned() {
             self.remove(Watched::Workload(id.kind), &Identity::Workload(id), now, work);
-        }
-    }
-
-    /// Looks at one workload: adopts it, or compares its record with what there is.
-    fn look(&mut self, id: &WorkloadId, now: Timestamp, work: &mut Work) {
-        let Some(mut tracked) = self.workloads.remove(id) else { return };
-        work.workloads.insert(id.clone());
-        self.load_record(id, &mut tracked);
-        let before = tracked.record.take();
-        let counting = self.counting(&tracked.workload, before.as_ref().map(|record| &record.counting));
-        let has_template = id.kind.rolls_by_template() && tracked.workload.template_in.is_none();
-        let rolls = has_template && !counting.is_off();
-        if rolls && tracked.other_instance.is_none() {
-            tracked.record = match self.unsynced(&tracked.workload) {
-                Some(_) => before,
-                None => self.with_sight(&tracked, &counting, now, |sight| match before {
-                    None => Some(Record::adopt(sight, &self.keyring)),
-                    Some(mut record) => {
-                        let news = record.observe(sight, &self.keyring);
-                        work.news.extend(news.into_iter().map(|news| (id.clone(), news)));
-                        Some(record)
-                    }
-                }),
-            };
-            tracked.is_followed = self.unsynced(&tracked.workload).is_none();
-        }
-        self.workloads.insert(id.clone(), tracked);
-    }
-
-    /// Whether nothing counts for a workload; not while it is unknown what its annotations or its namespace want.
-    pub fn is_opted_out(&self, tracked: &Tracked) -> bool {
-        let workload = &tracked.workload;
-        workload.opt_in.problems.is_empty()
-            && self.unsynced(workload).is_none()
-            && !self.may_be_referred_to(workload)
-            && !self.may_count(workload)
-    }
-
-    /// Takes the record from the workload's report, if there is none yet; unless the report is another installation's.
-    fn load_record(&self, id: &WorkloadId, tracked: &mut Tracked) {
-        let stored = self.stored.get(id).filter(|stored| Some(&stored.uid) == tracked.workload.uid.as_ref());
-        let others = stored.filter(|stored| stored.instance != self.instance);
-        tracked.other_instance = others.map(|stored| stored.instance.clone());
-        if others.is_some() {
-            tracked.record = None;
-        } else if let (None, Some(stored)) = (&tracked.record, stored) {
-            tracked.record = Some(stored.record.clone());
-            tracked.is_followed = false;
-        }
-    }
-
-    /// A watch that this workload needs and that is not synced.
-    fn unsynced(&self, workload: &Workload) -> Option<Watched> {
-        let own = Watched::Workload(workload.id.kind);
-        let links = match workload.id.kind {
-            WorkloadKind::Deployment | WorkloadKind::Custom(_) => Some(Watched::Workload(WorkloadKind::ReplicaSet)),
-            _ => None,
-        };
-        let consumed = workload.consumption.configs().into_iter().map(|id| id.kind);
-        let named = workload.opt_in.reload_on.iter().map(|pattern| pattern.kind);
-        let configs = consumed.chain(named).map(Watched::Config);
-        let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
-        let namespace = &workload.id.namespace;
-        let unsynced = needed.chain(configs).find(|kind| !self.lists.is_synced_in(*kind, namespace));
-        unsynced.or_else(|| self.lacks_namespace(workload).then_some(Watched::Namespace))
-    }
-
-    fn with_sight<R>(
-        &self,
-        tracked: &Tracked,
-        counting: &Counting,
-        now: Timestamp,
-        look: impl FnOnce(&Sight<'_>) -> Option<R>,
-    ) -> Option<R> {
-        let workload = &tracked.workload;
-        let consumed = Consumed::of(&workload.id.namespace, &workload.consumption, counting, &self.configs);
-        let uid = workload.uid.as_ref()?;
-        look(&Sight {
-            workload,
-            uid,
-            counting,
-            consumed: &consumed,
-            configs: &self.configs,
-            pods: &self.pods_of_workload(&workload.id, uid),
-            replica_set: self.current_replica_set(workload),
-            namespace_deleting: self.is_namespace_deleting(&workload.id.namespace),
-            has_unplaced_pods: self.has_unplaced_pods(workload),
-            pods_seen_to: self.lists.pods_seen_to(&workload.id.namespace),
-            is_followed: tracked.is_followed,
-            policy: &self.policy,
-            now,
-        })
-    }
-
-    fn pods_of_workload(&self, id: &WorkloadId, uid: &Uid) -> Vec<&Pod> {
-        let referrer = self.referrer(id).and_then(|referrer| referrer.uid.as_ref());
-        let owners = [Some(uid), referrer].into_iter().flatten();
-        let owners = owners.flat_map(|uid| self.replica_sets_of.get(uid).into_iter().flatten().chain([uid]));
-        let pods = owners.filter_map(|owner| self.pods_of.get(owner)).flatten();
-        pods.filter_map(|uid| self.pods.get(uid)).collect()
-    }
-
-    fn has_unplaced_pods(&self, workload: &Workload) -> bool {
-        let namespace = &workload.id.namespace;
-        let has_replica_sets = matches!(workload.id.kind, WorkloadKind::Deployment | WorkloadKind::Custom(_));
-        has_replica_sets && self.unplaced.values().any(|other| other == namespace)
-    }
-
-    fn current_replica_set(&self, workload: &Workload) -> Option<&Uid> {
-        let Revision::OfReplicaSet(Some(revision)) = &workload.revision else { return None };
-        let mut replica_sets = self.replica_sets_of.get(workload.uid.as_ref()?)?.iter();
-        replica_sets.find(|uid| self.replica_sets.get(*uid).is_some_and(|set| set.revision.as_ref() == Some(revision)))
-    }
-
-    /// What is due for an adopted workload; `None` if it is not one.
-    pub fn decide(&self, id: &WorkloadId, now: Timestamp) -> Option<Decision> {
-        let tracked = self.workloads.get(id)?;
-        if let Some(instance) = &tracked.other_instance {
-            return Some(Decision::Hold(Hold::OtherInstance { instance: instance.clone() }));
-        }
-        let record = tracked.record.as_ref()?;
-        if let Some(kind) = self.unsynced(&tracked.workload) {
-            return Some(Decision::Hold(Hold::NotSynced { kind: kind.as_str() }));
-        }
-        self.with_sight(tracked, &record.counting, now, |sight| Some(decide::decide(record, sight)))
-    }
-
-    /// Every open change of this workload is delivered.
-    pub fn close(&mut self, id: &WorkloadId) {
-        if let Some(record) = self.workloads.get_mut(id).and_then(|tracked| tracked.record.as_mut()) {
-            record.close();
-        }
-    }
-
-    /// The stamp that is due, to be sent; it is remembered until it is known what became of it.
-    pub fn begin_stamp(&mut self, id: &WorkloadId, now: Timestamp) -> Option<StampOrder> {
-        let tracked = self.workloads.get(id)?;
-        let record = tracked.record.as_ref()?;
-        let workload = &tracked.workload;
-        let (digest, restart_at) = self.with_sight(tracked, &record.counting, now, |sight| {
-            let digest = sight.consumed.digest(sight.uid, self.keyring.current());
-            Some((digest, sight.workload.lever.restart_at(sight.pods, now)))
-        })?;
-        let stamp = Stamp { digest, generation: workload.generation };
-        let order = StampOrder {
-            workload: id.clone(),
-            uid: workload.uid.clone()?,
-            restart_at,
-            version: workload.version?,
-            text: stamp.to_string(),
-            cause: Cause::of(record),
-            due_since: record.open_entries().map(|(_, change)| change.first_seen).min()?,
-        };
-        self.workloads.get_mut(id)?.record.as_mut()?.ask(order.text.clone(), now);
-        Some(order)
-    }
-
-    /// The stamp was refused: it is not on the workload. Where that is not known, nothing is said.
-    pub fn refused(&mut self, order: &StampOrder) {
-        if let Some(record) = self.workloads.get_mut(&order.workload).and_then(|tracked| tracked.record.as_mut()) {
-            record.refuse(&order.text);
-        }
-    }
-
-    /// The stamp was put on; the workload is now at this version and generation.
-    pub fn stamped(&mut self, order: &StampOrder, version: ResourceVersion, generation: i64) {
-        let tracked = self.workloads.get_mut(&order.workload);
-        let Some(tracked) = tracked.filter(|tracked| tracked.workload.uid.as_ref() == Some(&order.uid)) else { return };
-        if tracked.workload.version < Some(version) {
-            tracked.workload.version = Some(version);
-            tracked.workload.generation = generation;
-            tracked.workload.stamp = Some(order.text.clone());
-            tracked.workload.progress = Progress::Unobserved;
-        }
-        if let Some(record) = &mut tracked.record {
-            record.confirm(&order.text);
         }
     }
 }
@@ -722,7 +497,10 @@ fn remove_from<K: Eq + Hash, M: Ord>(map: &mut HashMap<K, BTreeSet<M>>, owner: &
 
 mod hearing;
 mod lists;
+mod looking;
 mod namespaces;
+mod pods;
 mod references;
+mod stamps;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use super::why::{Verdict, Why};
 use crate::api::annotations::AUTO_RELOAD;
 use crate::api::auto_reload::AutoReload;
 use crate::api::drift_report::DriftReport;
+use crate::api::opt_in::OptIn;
 use crate::api::reload_status::ReloadStatus;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
@@ -135,12 +136,18 @@ impl<'a> Case<'a> {
             (Some(AutoReload::Off), _) => Why::OptedOut,
             (Some(_), Some(most)) => Why::OptedIn(most),
             (None, Some(most)) if unreadable => Why::OptedIn(most),
-            (None, Some(most)) if !opt_in.is_silent() => Why::ByStakater(most),
+            (None, Some(most)) if self.is_opted_in_by_stakater() => Why::ByStakater(most),
             (None, Some(most)) => Why::ByNamespace(most),
             (_, None) if !self.counting.reload_on.is_empty() => Why::Named,
             (_, None) if self.would_count_if_heard() => Why::StakaterUnheard,
             (_, None) => self.why_not_by_namespace(),
         }
+    }
+
+    /// Whether Reloader's annotations opt it in, whatever its namespace says.
+    fn is_opted_in_by_stakater(&self) -> bool {
+        let OptIn { config_maps, secrets, .. } = &self.workload.opt_in;
+        [config_maps, secrets].into_iter().any(|auto| auto.or(AutoReload::Off, None) != AutoReload::Off)
     }
 
     /// Whether Reloader's annotations opt it in, and were not heard.

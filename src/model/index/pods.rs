@@ -1,0 +1,75 @@
+//! Pods, and the ReplicaSets between them and their Deployments.
+
+use jiff::Timestamp;
+
+use crate::model::index::{Index, Work, remove_from};
+use crate::model::names::{Uid, WorkloadId, WorkloadKind};
+use crate::model::pod::Pod;
+use crate::model::workload::{Revision, Workload};
+
+impl Index {
+    pub(super) fn insert_pod(&mut self, mut pod: Pod, now: Timestamp, work: &mut Work) {
+        self.remove_workload_of_its_own(&pod.uid, now, work);
+        pod.born = pod.born.max(self.pods.get(&pod.uid).and_then(|before| before.born));
+        if self.pods.get(&pod.uid).is_some_and(|before| before.owner != pod.owner) {
+            self.remove_owned(&pod.uid, work);
+        }
+        self.pods_of.entry(pod.owner.clone()).or_default().insert(pod.uid.clone());
+        work.workloads.extend(self.workload_of_pod(&pod).cloned());
+        let owner = pod.owner.clone();
+        self.pods.insert(pod.uid.clone(), pod);
+        self.place(&owner);
+    }
+
+    /// Notes whether it is known whose the pods of this owner are.
+    pub(super) fn place(&mut self, owner: &Uid) {
+        let mut pods = self.pods_of.get(owner).into_iter().flatten().filter_map(|uid| self.pods.get(uid));
+        match pods.next().filter(|pod| pod.is_of_replica_set) {
+            Some(pod) if !self.replica_sets.contains_key(owner) && !self.workload_of_uid.contains_key(owner) => {
+                self.unplaced.insert(owner.clone(), pod.namespace.clone());
+            }
+            _ => {
+                self.unplaced.remove(owner);
+            }
+        }
+    }
+
+    pub(super) fn workload_of_pod(&self, pod: &Pod) -> Option<&WorkloadId> {
+        let owner = self.replica_sets.get(&pod.owner).map_or(&pod.owner, |replica_set| &replica_set.deployment);
+        let id = self.workload_of_uid.get(owner)?;
+        self.workloads.get(id).and_then(|tracked| tracked.workload.template_in.as_ref()).or(Some(id))
+    }
+
+    /// A ReplicaSet or pod that a controller owns is gone, or another one owns it now.
+    pub(super) fn remove_owned(&mut self, uid: &Uid, work: &mut Work) {
+        if let Some(replica_set) = self.replica_sets.remove(uid) {
+            remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
+            self.place(uid);
+        }
+        if let Some(pod) = self.pods.remove(uid) {
+            remove_from(&mut self.pods_of, &pod.owner, uid);
+            self.place(&pod.owner);
+            work.workloads.extend(self.workload_of_pod(&pod).cloned());
+        }
+    }
+
+    pub(super) fn pods_of_workload(&self, id: &WorkloadId, uid: &Uid) -> Vec<&Pod> {
+        let referrer = self.referrer(id).and_then(|referrer| referrer.uid.as_ref());
+        let owners = [Some(uid), referrer].into_iter().flatten();
+        let owners = owners.flat_map(|uid| self.replica_sets_of.get(uid).into_iter().flatten().chain([uid]));
+        let pods = owners.filter_map(|owner| self.pods_of.get(owner)).flatten();
+        pods.filter_map(|uid| self.pods.get(uid)).collect()
+    }
+
+    pub(super) fn has_unplaced_pods(&self, workload: &Workload) -> bool {
+        let namespace = &workload.id.namespace;
+        let has_replica_sets = matches!(workload.id.kind, WorkloadKind::Deployment | WorkloadKind::Custom(_));
+        has_replica_sets && self.unplaced.values().any(|other| other == namespace)
+    }
+
+    pub(super) fn current_replica_set(&self, workload: &Workload) -> Option<&Uid> {
+        let Revision::OfReplicaSet(Some(revision)) = &workload.revision else { return None };
+        let mut replica_sets = self.replica_sets_of.get(workload.uid.as_ref()?)?.iter();
+        replica_sets.find(|uid| self.replica_sets.get(*uid).is_some_and(|set| set.revision.as_ref() == Some(revision)))
+    }
+}
