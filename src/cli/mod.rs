@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod appliers;
 pub mod crd;
 pub mod explain;
 mod input;

@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::drift_report::{Baseline, DriftReport};
+use crate::cli::appliers::Appliers;
 use crate::cli::inventory::Inventory;
 use crate::cli::live::{self, Live};
 use crate::cli::{Failure, input, table};
 use crate::connect::Target;
 use crate::model::drift::{Note, drift_of};
-use crate::model::managers::Managers;
-use crate::model::names::{ConfigKind, Manager};
+use crate::model::names::ConfigKind;
 use crate::model::report;
 
 /// What `--exit-code` exits with if there is drift; 1 is for errors, and 2 for wrong usage.
@@ -39,9 +39,8 @@ pub struct Args {
     /// Exit with 3 if there is drift.
     #[arg(long)]
     exit_code: bool,
-    /// Also take this field manager for one that applies manifests. May be given several times.
-    #[arg(long, value_name = "MANAGER")]
-    applier: Vec<String>,
+    #[command(flatten)]
+    appliers: Appliers,
     #[command(flatten)]
     target: Target,
 }
@@ -110,7 +109,7 @@ struct Found {
 
 impl Found {
     fn of(inventory: &Inventory, args: &Args, now: Timestamp) -> Self {
-        let managers = Managers::with_appliers(args.applier.iter().map(|manager| Manager::from(manager.as_str())));
+        let managers = args.appliers.managers();
         let consumers = inventory.consumers();
         let mut found = Self::default();
         for config in inventory.configs().iter() {

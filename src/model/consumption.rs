@@ -198,11 +198,6 @@ impl Consumption {
         references.filter(|reference| reference.config == config).map(|reference| reference.container).collect()
     }
 
-    /// Whether the pod template has a container of this name.
-    pub fn has_container(&self, name: &Name) -> bool {
-        self.containers.iter().any(|container| container.name == *name)
-    }
-
     /// Whether some container reads whatever keys this config has, in a way that counts.
     pub fn reads_all(&self, config: &ConfigId, counting: &Counting) -> bool {
         let references =

@@ -9,7 +9,6 @@ use crate::model::custom::rollout::Lever;
 use crate::model::delivered;
 use crate::model::names::WorkloadKind;
 use crate::model::observe::Sight;
-use crate::model::policy::Policy;
 use crate::model::record::Record;
 use crate::model::revision;
 use crate::model::workload::{Progress, Strategy, Workload};
@@ -161,7 +160,7 @@ pub fn decide(record: &Record, sight: &Sight<'_>) -> Decision {
         return Decision::Hold(hold);
     }
     let waits = [
-        settling(record, sight, sight.policy),
+        settling(record, sight),
         stamp_gone(record, sight),
         others_rollout(record, sight),
         min_interval(record, sight),
@@ -207,9 +206,10 @@ fn wait(since: Timestamp, pause: SignedDuration, now: Timestamp, reason: WaitRea
 }
 
 /// The configs have not been quiet for long enough.
-fn settling(record: &Record, sight: &Sight<'_>, policy: &Policy) -> Option<Decision> {
+fn settling(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
     let last = record.unanswered().map(|change| change.last_seen).max()?;
     let first = record.unanswered().map(|change| change.first_seen).min()?;
+    let policy = sight.policy;
     let at_most = SETTLE_AT_MOST.max(policy.settle).saturating_sub(last.duration_since(first));
     wait(last, policy.settle.min(at_most), sight.now, WaitReason::Settling)
 }

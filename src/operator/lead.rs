@@ -1,9 +1,7 @@
 //! Leading: what the one replica does that holds the Lease. A standby does none of it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
@@ -70,9 +68,7 @@ async fn load_key(client: &Client, namespace: &str) -> Result<Keyring, HashKeyEr
         match hash_key::load(client, namespace).await {
             Err(HashKeyError::Api { cause, .. }) if !cause.is_refusal() => {
                 warn!(%cause, "cannot load the hash key yet");
-                let now = Timestamp::now();
-                let wait = Duration::try_from(retries.failed((), now).duration_since(now)).unwrap_or_default();
-                tokio::time::sleep(wait).await;
+                retries.pause(()).await;
             }
             loaded => return loaded,
         }

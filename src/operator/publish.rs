@@ -1,8 +1,5 @@
 //! Publishes what this operator watches, for everybody who asks why nothing happens.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
@@ -26,11 +23,9 @@ pub async fn publish(client: &Client, namespace: &str, published: &Published) {
     let apply = PatchParams::apply(FIELD_MANAGER).force();
     let mut retries = Retries::default();
     while let Err(cause) = in_time(config_maps.patch_metadata(CONFIG_MAP, &apply, &Patch::Apply(&patch))).await {
-        let now = Timestamp::now();
-        if retries.waits_until(&(), Timestamp::MIN).is_none() {
+        if !retries.has_failed(&()) {
             warn!(%cause, "cannot write ConfigMap {namespace}/{CONFIG_MAP}; grant create and patch on it");
         }
-        let wait = retries.failed((), now).duration_since(now);
-        tokio::time::sleep(Duration::try_from(wait).unwrap_or_default()).await;
+        retries.pause(()).await;
     }
 }

@@ -45,6 +45,18 @@ impl<K: Eq + Hash> Retries<K> {
         self.0.get(object).map(|retry| retry.until).filter(|until| now < *until)
     }
 
+    /// Whether it failed since it last succeeded.
+    pub fn has_failed(&self, object: &K) -> bool {
+        self.0.contains_key(object)
+    }
+
+    /// It failed once more: waits until it is time to try again.
+    pub async fn pause(&mut self, object: K) {
+        let now = Timestamp::now();
+        let wait = self.failed(object, now).duration_since(now);
+        tokio::time::sleep(Duration::try_from(wait).unwrap_or_default()).await;
+    }
+
     /// It succeeded, or is gone.
     pub fn succeeded(&mut self, object: &K) {
         self.0.remove(object);

@@ -14,14 +14,13 @@ use serde::Serialize;
 use crate::api::drift_report::DriftReport;
 use crate::api::published::USUAL_NAMESPACE;
 use crate::cli::Failure;
+use crate::cli::appliers::Appliers;
 use crate::connect::Target;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
 use crate::model::explain::{
     ConfigExplanation, Known, Operator, Sought, WorkloadExplanation, WorkloadSight, of_config, of_workload,
 };
-use crate::model::managers::Managers;
-use crate::model::names::Manager;
 use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
 use object::{ObjectName, Place};
@@ -43,9 +42,8 @@ pub struct Args {
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
-    /// Also take this field manager for one that applies manifests. May be given several times.
-    #[arg(long, value_name = "MANAGER")]
-    applier: Vec<String>,
+    #[command(flatten)]
+    appliers: Appliers,
     /// The namespace that the operator is installed in.
     #[arg(long, value_name = "NAMESPACE", default_value = USUAL_NAMESPACE)]
     operator_namespace: String,
@@ -143,8 +141,7 @@ impl Facts {
                 Explanation::Workload(Box::new(of_workload(&sight)))
             }
             Self::Config(facts) => {
-                let appliers = args.applier.iter().map(|manager| Manager::from(manager.as_str()));
-                let managers = Managers::with_appliers(appliers);
+                let managers = args.appliers.managers();
                 Explanation::Config(Box::new(of_config(&facts.config, &managers, &facts.consumers)))
             }
         }
