@@ -143,6 +143,25 @@ fn the_example_of_the_readme_tells_of_each_key() {
     assert_eq!(rolling["readings"].as_array().unwrap().iter().filter(|row| row["rolls"] == "Yes").count(), 12);
 }
 
+const MANIFEST: &str = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: web-env, namespace: shop}\n\
+    stringData: {TOKEN: hunter2}\n";
+
+#[test]
+fn a_manifest_with_string_data_is_not_taken_for_what_is_live() {
+    let input = format!("{OBJECTS}{MANIFEST}");
+    let secret = restamp(&["explain", "secret/web-env", "-f", "-"], &input);
+    let expected = "error: the files have only a manifest of Secret shop/web-env with stringData, which no live object \
+        has; give what kubectl get secrets web-env --namespace shop -o yaml --show-managed-fields prints\n";
+    assert_eq!((secret.status.code(), text(&secret.stderr)), (Some(1), expected.to_owned()));
+    let rows = explained("deploy/web", &input)["readings"].clone();
+    let row = rows.as_array().unwrap().iter().find(|row| row["config"] == "Secret/web-env").unwrap();
+    assert_eq!((&row["existence"], &row["rolls"]), (&json!("Unknown"), &json!("Unknown")));
+    assert_eq!(
+        row["message"],
+        "the config is not known: the files have only a manifest of it with stringData, which no live object has"
+    );
+}
+
 #[rstest]
 #[case::another_name("cm/nope", &[], "there is no ConfigMap/nope in the files")]
 #[case::another_namespace("deploy/web", &["-n", "x"], "there is no Deployment x/web in the files")]

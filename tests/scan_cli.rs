@@ -104,6 +104,27 @@ fn files_are_looked_at_together_and_other_kinds_are_counted() {
 }
 
 #[test]
+fn a_manifest_with_string_data_is_named_unless_the_live_object_is_there_too() {
+    let manifest = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "ns"},
+        "stringData": {"K": "hunter2"}});
+    let other = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "b", "namespace": "ns"}, "stringData": {"K": "1"}});
+    let warned = |input: String| {
+        let scan = fed(&["scan", "-f", "-"], input.as_bytes());
+        (text(&scan.stdout), text(&scan.stderr))
+    };
+    let warning = |names: &str| {
+        format!(
+            "warning: Secrets passed over, since they are manifests with stringData, which no live object has: {names}; \
+             give what kubectl get -o yaml --show-managed-fields prints\n"
+        )
+    };
+    let none = "0 configs looked at: no drift, 0 without a baseline\n".to_owned();
+    assert_eq!(warned(format!("{manifest}\n{other}")), (none, warning("ns/a, ns/b")));
+    let one = "1 configs looked at: no drift, 0 without a baseline\n".to_owned();
+    assert_eq!(warned(format!("{manifest}\n{}", secret("a", &[]))), (one, String::new()));
+}
+
+#[test]
 fn texts_that_look_like_something_else_stay_as_they_are() {
     let values = ["1e3", "0777", "0x1F", "1_000", "yes", "1.10", ".nan", "2026-11-30", "~x", "1:30"];
     let keys: Vec<_> = values.iter().map(|value| format!("    {value}: {value}\n")).collect();
@@ -161,6 +182,13 @@ fn where_there_is_no_drift_the_table_says_what_was_looked_at() {
 #[case::second_document(b"kind: A\n---\nkind: B\nx: [\n", "document 2, line 4 is not valid YAML")]
 #[case::prose(b"these are not the objects that you look for\n", "document 1, line 1 is no Kubernetes object")]
 #[case::no_kind(b"a: 1\n", "document 1, line 1 is no Kubernetes object, since it has no kind")]
+#[case::an_array(b"[]", "document 1, line 1 is no Kubernetes object, since it has no kind")]
+#[case::an_array_of_texts(b"[\"v1\", \"Widget\"]", "document 1, line 1 is no Kubernetes object")]
+#[case::an_array_behind_an_object(b"{\"kind\": \"A\"}\n[\"v1\", \"B\"]", "document 2, line 2 is no Kubernetes object")]
+#[case::an_array_in_a_list(
+    b"{\"kind\": \"List\", \"items\": [[\"v1\", \"Widget\"]]}",
+    "document 1, line 1 is no Kubernetes object"
+)]
 #[case::not_text(b"\xff\xfe\x00k", "cannot read")]
 #[case::item_without_kind(b"kind: List\nitems:\n- kind: A\n- {}\n", "item 2 of the list is malformed: it has no kind")]
 #[case::not_base64(

@@ -1,11 +1,11 @@
 //! The objects that a scan or an explanation looks at, wherever they come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::drift_report::DriftReport;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
-use crate::model::names::{Name, WorkloadId};
+use crate::model::names::{ConfigId, Name, WorkloadId};
 use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
 
@@ -13,6 +13,7 @@ use crate::model::workload::Workload;
 #[derive(Debug, Default)]
 pub struct Inventory {
     configs: Configs,
+    manifests: BTreeSet<ConfigId>,
     workloads: BTreeMap<WorkloadId, Workload>,
     /// The namespaces, where files hold them.
     pub namespaces: BTreeMap<Name, Namespace>,
@@ -26,6 +27,16 @@ impl Inventory {
     /// Takes a config in.
     pub fn add_config(&mut self, config: Config) {
         self.configs.insert(config);
+    }
+
+    /// Takes in that there is a manifest of this config.
+    pub fn add_manifest(&mut self, id: ConfigId) {
+        self.manifests.insert(id);
+    }
+
+    /// The configs of which there is a manifest alone, that does not tell what is live.
+    pub fn only_manifests(&self) -> impl Iterator<Item = &ConfigId> {
+        self.manifests.iter().filter(|id| self.configs.get(id).is_none())
     }
 
     /// Takes in a workload.

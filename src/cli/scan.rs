@@ -12,6 +12,7 @@ use crate::cli::appliers::Appliers;
 use crate::cli::inventory::Inventory;
 use crate::cli::live::{self, Live};
 use crate::cli::{Failure, input, table};
+use crate::cli::table::printable;
 use crate::connect::Target;
 use crate::model::drift::{Note, drift_of};
 use crate::model::names::ConfigKind;
@@ -75,6 +76,7 @@ impl Args {
                 let count = inventory.passed_over;
                 warn(log, &format!("objects passed over, since their kinds say nothing about configs: {count}"))?;
             }
+            self.warn_of_manifests(&inventory, log)?;
             return Ok(inventory);
         }
         let Live { inventory, forbidden } = live::read(&self.target, self.namespace.as_deref())?;
@@ -86,6 +88,21 @@ impl Args {
             warn(log, &format!("listing {kind} objects is forbidden, so {effect}; grant list on them to change that"))?;
         }
         Ok(inventory)
+    }
+
+    /// What has `stringData` was never live as it stands there: its keys must not look as if there were none.
+    fn warn_of_manifests(&self, inventory: &Inventory, log: &mut impl Write) -> Result<(), Failure> {
+        let only = inventory.only_manifests().filter(|id| self.looks_at(id.namespace.as_str()));
+        let names: Vec<String> = only.map(|id| format!("{}/{}", id.namespace, id.name)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "Secrets passed over, since they are manifests with stringData, which no live object has: {}; give what \
+             kubectl get -o yaml --show-managed-fields prints",
+            printable(&names.join(", "))
+        );
+        warn(log, &text)
     }
 
     fn looks_at(&self, namespace: &str) -> bool {

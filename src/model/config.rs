@@ -134,8 +134,19 @@ pub struct ConfigMapObject {
 #[serde(from = "Raw<Base64>")]
 pub struct SecretObject {
     metadata: ObjectMeta,
+    /// Where it comes from.
+    pub form: Form,
     /// What is kept of it.
     pub config: Config,
+}
+
+/// Whether an object tells what is live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// It does: so an API server shows it.
+    Live,
+    /// It has `stringData`, which no API server shows: it was written to be applied, and what is live is not known.
+    Manifest,
 }
 
 impl From<Raw<Plain>> for ConfigMapObject {
@@ -146,7 +157,7 @@ impl From<Raw<Plain>> for ConfigMapObject {
 
 impl From<Raw<Base64>> for SecretObject {
     fn from(raw: Raw<Base64>) -> Self {
-        Self { metadata: raw.metadata.for_watching(), config: raw.read(ConfigKind::Secret) }
+        Self { metadata: raw.metadata.for_watching(), form: raw.form(), config: raw.read(ConfigKind::Secret) }
     }
 }
 
@@ -159,6 +170,8 @@ struct Raw<E> {
     data: Option<BTreeMap<KeyName, Value<E>>>,
     #[serde(default)]
     binary_data: Option<BTreeMap<KeyName, Value<Base64>>>,
+    #[serde(default)]
+    string_data: Option<BTreeMap<KeyName, IgnoredAny>>,
 }
 
 #[derive(Deserialize)]
@@ -188,6 +201,10 @@ impl<E> RawMetadata<E> {
 }
 
 impl<E: Encoding> Raw<E> {
+    fn form(&self) -> Form {
+        if self.string_data.as_ref().is_some_and(|data| !data.is_empty()) { Form::Manifest } else { Form::Live }
+    }
+
     fn read(self, kind: ConfigKind) -> Config {
         let metadata = self.metadata;
         let namespace = metadata.namespace.unwrap_or_else(|| "default".into());

@@ -75,6 +75,8 @@ impl From<&kube::core::Status> for ApiError {
             return Self::Owned;
         }
         match (status.code, status.reason.as_str()) {
+            // An API server always says a code. This is an event of a watch that the client couldn't read.
+            (0, _) => Self::Unreadable("an event of the watch".to_owned()),
             (409, "AlreadyExists") => Self::Exists,
             (409, _) => Self::Conflict,
             (404, _) => Self::NotFound,
@@ -99,5 +101,14 @@ mod tests {
         let error = serde_json::from_str::<u8>("\"hunter2\"").unwrap_err();
         let text = ApiError::from(kube::Error::SerdeError(error)).to_string();
         assert_eq!(text, "cannot read the API server's answer, at line 1 column 9");
+    }
+
+    #[test]
+    fn an_event_of_a_watch_that_cannot_be_read_is_no_refusal() {
+        // What the client makes of a line that is no event that it knows.
+        let status: kube::core::Status = serde_json::from_str("{\"type\": \"ADDED\", \"object\": 1}").unwrap();
+        let error = ApiError::from(&status);
+        assert!(!error.is_refusal());
+        assert_eq!(error.to_string(), "cannot read the API server's answer, at an event of the watch");
     }
 }

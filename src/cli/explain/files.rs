@@ -17,11 +17,14 @@ pub(super) fn gather(args: &Args) -> Result<Facts, Failure> {
     let name = args.object.name.clone();
     match args.object.kind {
         Kind::Config(kind) => {
-            let ids = inventory.configs().iter().map(|config| &config.id);
+            let ids = inventory.configs().iter().map(|config| &config.id).chain(inventory.only_manifests());
             let namespace =
                 namespace(args, ids.filter(|id| id.kind == kind && id.name == name).map(|id| &id.namespace))?;
-            let config = inventory.configs().get(&ConfigId { kind, namespace: namespace.clone(), name });
-            let config = config.cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
+            let id = ConfigId { kind, namespace: namespace.clone(), name };
+            if inventory.only_manifests().any(|manifest| *manifest == id) {
+                return Err(ExplainError::OnlyManifest(Place { object: args.object.clone(), namespace }).into());
+            }
+            let config = inventory.configs().get(&id).cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
             let facts = ConfigFacts { config, consumers: inventory.consumers(), forbidden: Vec::new() };
             Ok(Facts::Config(Box::new(facts)))
         }
@@ -74,12 +77,15 @@ fn report(id: &WorkloadId, reports: &[DriftReport]) -> Sought<DriftReport> {
     }
 }
 
-/// The configs that the workload names and that are not in the files, with no other of their kind.
+/// The configs that the workload names and that are not in the files, with no other of their kind; and those of which
+/// only a manifest is there.
 fn unknown(workload: &Workload, inventory: &Inventory) -> BTreeMap<ConfigId, Unknown> {
     let has = |kind: ConfigKind| inventory.configs().iter().any(|config| config.id.kind == kind);
     let literal = workload.opt_in.reload_on.iter().filter_map(|pattern| pattern.literal(&workload.id.namespace));
     let named = workload.consumption.configs().into_iter().cloned().chain(literal);
-    named.filter(|id| !has(id.kind)).map(|id| (id, Unknown::NotInFiles)).collect()
+    let manifests = inventory.only_manifests().filter(|id| id.namespace == workload.id.namespace);
+    let absent = named.filter(|id| !has(id.kind)).map(|id| (id, Unknown::NotInFiles));
+    absent.chain(manifests.map(|id| (id.clone(), Unknown::OnlyManifest))).collect()
 }
 
 impl Args {

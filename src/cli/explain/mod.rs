@@ -74,6 +74,13 @@ pub enum ExplainError {
     /// It is not in the files.
     #[error("there is no {0} in the files; give the file that has it with --filename")]
     NotInFiles(String),
+    /// The files don't have it as it is live.
+    #[error(
+        "the files have only a manifest of {0} with stringData, which no live object has; give what kubectl get \
+         {plural} {name} --namespace {namespace} -o yaml --show-managed-fields prints",
+        plural = .0.object.kind.plural(), name = .0.object.name, namespace = .0.namespace
+    )]
+    OnlyManifest(Place),
     /// The files have several.
     #[error("the files have {object} in several namespaces: {namespaces}; choose one with --namespace")]
     Ambiguous {

@@ -78,7 +78,16 @@ impl<'a> Part<'a> {
         let mut documents = Vec::new();
         let mut start = 0;
         while let Some(header) = stream.next() {
-            let header = header?;
+            let header = match header {
+                Ok(header) => header,
+                // JSON, but no mapping: as in YAML, the header is of nothing.
+                Err(error) if error.is_data() && start > 0 => {
+                    let first_line = self.line(error.line());
+                    documents.push(Document { text: "", format: Format::Json, first_line, header: Header::default() });
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             let (before, text) = (self.text.get(..start), self.text.get(start..stream.byte_offset()));
             let (Some(before), Some(text)) = (before, text) else {
                 return Err(serde_json::Error::custom("not on a character"));

@@ -1,22 +1,29 @@
 //! What a document is about: kinds and names, and nothing else of it.
 
+use std::fmt;
+
 use kube::Resource as _;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::api::drift_report::DriftReport;
 use crate::model::names::{ConfigKind, WorkloadKind};
 
 /// An object's type and name, and those of a list's items.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Header {
+struct Fields {
     api_version: Option<String>,
     kind: Option<String>,
     metadata: Option<Metadata>,
     items: Option<Vec<Header>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// The same, from a mapping alone: serde's own reading would take `["v1", "Secret"]` for one.
+#[derive(Debug, Default)]
+pub(super) struct Header(Fields);
+
+#[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 struct Metadata {
     name: Option<String>,
@@ -45,11 +52,31 @@ pub(super) struct ItemType<'a> {
     kind: Option<&'a str>,
 }
 
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(HeaderVisitor)
+    }
+}
+
+struct HeaderVisitor;
+
+impl<'de> Visitor<'de> for HeaderVisitor {
+    type Value = Header;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Header, A::Error> {
+        Fields::deserialize(MapAccessDeserializer::new(fields)).map(Header)
+    }
+}
+
 impl Header {
     /// What this object is.
     pub(super) fn shape<'a>(&'a self, default: ItemType<'a>) -> Shape<'a> {
         let (api_version, kind) = self.type_or(default);
-        if let (Some(kind), Some(items)) = (kind.strip_suffix("List"), &self.items) {
+        if let (Some(kind), Some(items)) = (kind.strip_suffix("List"), &self.0.items) {
             let typed = ItemType { api_version: Some(api_version), kind: Some(kind) };
             return Shape::List(items, if kind.is_empty() { ItemType::default() } else { typed });
         }
@@ -72,7 +99,7 @@ impl Header {
     /// `Kind namespace/name`, as far as it is known.
     pub(super) fn name(&self, default: ItemType<'_>) -> String {
         let (_, kind) = self.type_or(default);
-        let metadata = self.metadata.as_ref();
+        let metadata = self.0.metadata.as_ref();
         let name = metadata.and_then(|metadata| metadata.name.as_deref()).unwrap_or("without a name");
         match metadata.and_then(|metadata| metadata.namespace.as_deref()) {
             Some(namespace) => format!("{kind} {namespace}/{name}"),
@@ -83,7 +110,7 @@ impl Header {
     /// The first object without a kind: the document itself, or one of its items, counted from 1.
     pub(super) fn first_without_kind(&self) -> Option<Option<usize>> {
         match self.shape(ItemType::default()) {
-            _ if self.kind.is_none() => Some(None),
+            _ if self.0.kind.is_none() => Some(None),
             Shape::List(items, default) if default.kind.is_none() => {
                 let nested = |item: &Header| item.first_without_kind().is_some();
                 items.iter().position(nested).map(|position| Some(position + 1))
@@ -93,8 +120,8 @@ impl Header {
     }
 
     fn type_or<'a>(&'a self, default: ItemType<'a>) -> (&'a str, &'a str) {
-        let api_version = self.api_version.as_deref().or(default.api_version);
-        let kind = self.kind.as_deref().or(default.kind);
+        let api_version = self.0.api_version.as_deref().or(default.api_version);
+        let kind = self.0.kind.as_deref().or(default.kind);
         (api_version.unwrap_or_default(), kind.unwrap_or_default())
     }
 }

@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::header::{Header, ItemType, Shape};
 use crate::api::drift_report::DriftReport;
 use crate::cli::inventory::Inventory;
-use crate::model::config::{ConfigMapObject, SecretObject};
+use crate::model::config::{ConfigMapObject, Form, SecretObject};
 use crate::model::custom::object::CustomObject;
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
 use crate::model::names::{ConfigKind, WorkloadKind};
@@ -39,11 +39,16 @@ impl<'i> Objects<'i> {
     }
 
     fn add_config<'de, D: Deserializer<'de>>(&mut self, kind: ConfigKind, object: D) -> Result<(), D::Error> {
-        let config = match kind {
-            ConfigKind::ConfigMap => ConfigMapObject::deserialize(object)?.config,
-            ConfigKind::Secret => SecretObject::deserialize(object)?.config,
-        };
-        self.inventory.add_config(config);
+        match kind {
+            ConfigKind::ConfigMap => self.inventory.add_config(ConfigMapObject::deserialize(object)?.config),
+            ConfigKind::Secret => {
+                let SecretObject { form, config, .. } = SecretObject::deserialize(object)?;
+                match form {
+                    Form::Live => self.inventory.add_config(config),
+                    Form::Manifest => self.inventory.add_manifest(config.id),
+                }
+            }
+        }
         Ok(())
     }
 

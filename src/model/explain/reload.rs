@@ -113,7 +113,7 @@ pub(super) fn reload_of(sight: &WorkloadSight<'_>, why: &Why) -> (Option<Reload>
             NoReloadReason::Forbidden,
             "not known, since you may not read its DriftReport; grant get on driftreports.restamp.dev",
         ),
-        Sought::Unknown(Unknown::NotInFiles) => {
+        Sought::Unknown(Unknown::NotInFiles | Unknown::OnlyManifest) => {
             no(NoReloadReason::NotInFiles, "not known, since its DriftReport is not in the files")
         }
     }

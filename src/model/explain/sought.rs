@@ -38,6 +38,8 @@ pub enum Unknown {
     Forbidden,
     /// The files have no object of this kind: they may leave the kind out.
     NotInFiles,
+    /// The files have a manifest of it that no API server has seen.
+    OnlyManifest,
 }
 
 impl fmt::Display for Unknown {
@@ -45,6 +47,7 @@ impl fmt::Display for Unknown {
         f.write_str(match self {
             Self::Forbidden => "you may not read it",
             Self::NotInFiles => "the files have no object of its kind",
+            Self::OnlyManifest => "the files have only a manifest of it with stringData, which no live object has",
         })
     }
 }
