@@ -14,9 +14,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::published::Mode;
-use crate::cli::scope::ScopeArgs;
+use crate::cli::scope::{self, ScopeArgs};
 use crate::connect::Target;
-use crate::model::names::WorkloadKind;
+use crate::model::names::{Name, WorkloadKind};
 use crate::model::participation::{Participation, Stakater};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::selector::LabelSelector;
@@ -34,8 +34,8 @@ const LONGEST_LEASE: u64 = i32::MAX as u64;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The operator's own namespace, of its Lease and its hash key [default: the pod's, or the kubeconfig's]
-    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, value_name = "NAME")]
-    own_namespace: Option<String>,
+    #[arg(long, env = "POD_NAMESPACE", hide_env_values = true, value_name = "NAME", value_parser = own_namespace)]
+    own_namespace: Option<Name>,
     /// Where to serve /metrics, /healthz and /readyz
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
     bind: SocketAddr,
@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     tracing_subscriber::registry().with(log.with_filter(logged(&args.log))).init();
     let options = Options {
         target: args.target.clone(),
-        own_namespace: args.own_namespace.clone(),
+        own_namespace: args.own_namespace.as_ref().map(Name::to_string),
         bind: args.bind,
         lease_seconds: args.lease_seconds,
         settings: Settings {
@@ -141,6 +141,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Runtime)?;
     Ok(runtime.block_on(crate::operator::run::run(options))?)
+}
+
+fn own_namespace(text: &str) -> Result<Name, String> {
+    scope::namespace(text).map_err(|_| "it can't be a namespace's name; name the one that the operator runs in".to_owned())
 }
 
 /// A duration such as `5s` or `1h 30m`; never a negative one.

@@ -46,7 +46,7 @@ impl From<ScopeArgs> for Scope {
 }
 
 /// The name of a namespace: a DNS label.
-fn namespace(text: &str) -> Result<Name, String> {
+pub(super) fn namespace(text: &str) -> Result<Name, String> {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_border = |c: Option<char>| c.is_some_and(|c| c != '-');
     let is_name = text.len() <= 63 && text.chars().all(is_inner);

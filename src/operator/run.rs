@@ -4,8 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use kube::Client;
-use kube_lease_manager::{LeaseManager, LeaseManagerBuilder};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client};
+use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -79,6 +80,9 @@ pub enum RunError {
         /// Why not.
         cause: String,
     },
+    /// Our own namespace is not there.
+    #[error("namespace {0} does not exist; create it, or name the operator's own with --own-namespace")]
+    NoNamespace(String),
     /// There is no hash key.
     #[error(transparent)]
     HashKey(#[from] HashKeyError),
@@ -119,11 +123,28 @@ async fn check_custom_resource(client: &Client, server: String) -> Result<(), Ru
 async fn lease(client: &Client, namespace: &str, seconds: u64) -> Result<LeaseManager, RunError> {
     let builder = LeaseManagerBuilder::new(client.clone(), LEASE).with_namespace(namespace);
     let builder = builder.with_identity(identity()?).with_duration(seconds).with_grace(seconds.div_ceil(3));
-    let failed = |cause: String| RunError::Lease { namespace: namespace.to_owned(), cause };
-    builder.build().await.map_err(|error| match error {
-        kube_lease_manager::LeaseManagerError::KubeError(error) => failed(ApiError::from(error).to_string()),
-        error => failed(error.to_string()),
-    })
+    match builder.build().await {
+        Ok(lease) => Ok(lease),
+        Err(LeaseManagerError::KubeError(error)) => Err(why_no_lease(client, namespace, error.into()).await),
+        Err(error) => Err(RunError::Lease { namespace: namespace.to_owned(), cause: error.to_string() }),
+    }
+}
+
+/// Who has rights in one namespace only is told of any other, existing or not, that these are lacking.
+async fn why_no_lease(client: &Client, namespace: &str, cause: ApiError) -> RunError {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let is_absent = match cause {
+        ApiError::NotFound => true,
+        ApiError::Forbidden(_) => {
+            matches!(in_time(namespaces.get_metadata(namespace)).await, Err(ApiError::NotFound))
+        }
+        _ => false,
+    };
+    let namespace = namespace.to_owned();
+    if is_absent {
+        return RunError::NoNamespace(namespace);
+    }
+    RunError::Lease { namespace, cause: cause.to_string() }
 }
 
 /// Who holds the Lease: the pod, and which of its processes.

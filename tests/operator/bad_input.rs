@@ -52,6 +52,7 @@ fn a_port_that_is_taken() {
 #[case(&["run", "--bind", "everywhere"])]
 #[case(&["run", "--log", "restamp=loud"])]
 #[case(&["run", "--lease-seconds", "2147483648"])]
+#[case(&["run", "--own-namespace", "Not a name"])]
 fn wrong_usage(#[case] args: &[&str]) {
     let output = restamp(args).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -67,6 +68,29 @@ async fn a_missing_crd() {
     let log = operator.log();
     assert!(log.contains("apply crds/driftreports.yaml"), "{log}");
     assert!(!log.contains("panicked"), "{log}");
+}
+
+#[test]
+fn an_empty_namespace_of_its_own() {
+    for output in [
+        restamp(&["run", "--own-namespace="]).output().unwrap(),
+        restamp(&["run"]).env("POD_NAMESPACE", "").output().unwrap(),
+    ] {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("name the one that the operator runs in"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_of_its_own_that_is_not_there() {
+    let mut operator = Operator::spawn(cluster::shared(), &["--own-namespace", "nowhere"]);
+    assert_eq!(operator.ended().await.code(), Some(1));
+    let log = operator.log();
+    assert!(log.contains("namespace nowhere does not exist; create it, or name the operator's own"), "{log}");
+    let mut command = restamp(&["run", "--bind", &free_address().to_string(), "--own-namespace", "nowhere"]);
+    let administrator = command.env("KUBECONFIG", cluster::shared().kubeconfig()).output().unwrap();
+    assert_fails_saying(&administrator, &["error: namespace nowhere does not exist"]);
 }
 
 #[tokio::test]
