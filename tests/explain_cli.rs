@@ -183,7 +183,7 @@ fn what_is_not_in_the_files_is_one_sentence(#[case] object: &str, #[case] args: 
 #[rstest]
 #[case(&["explain"])]
 #[case(&["explain", "web"])]
-#[case(&["explain", "service/web"])]
+#[case(&["explain", "my service/web"])]
 #[case(&["explain", "deploy/web", "-o", "yaml"])]
 #[case(&["explain", "deploy/web", "-f", "-", "--context", "c"])]
 fn wrong_usage_exits_with_2(#[case] args: &[&str]) {

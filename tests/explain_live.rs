@@ -15,6 +15,8 @@ const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/ns/deployments/w";
 const REPORT: &str = "/apis/restamp.dev/v1alpha1/namespaces/ns/driftreports/deployment-w";
 const SECRETS: &str = "/api/v1/namespaces/ns/secrets?&fieldSelector=type%21%3Dhelm.sh%2Frelease.v1&limit=500";
 const SECRET: &str = "/api/v1/namespaces/ns/secrets/s";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/restamp-system/leases/restamp-leader";
+const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/driftreports.restamp.dev";
 const SCOPE: &str = "/api/v1/namespaces/restamp-system/configmaps/restamp-scope";
 
 fn deployment(annotation: &str) -> Value {
@@ -41,9 +43,22 @@ fn scope(namespaces: &str) -> Value {
         "excludedNamespaces": "", "namespaceSelector": "", "mode": "live"}})
 }
 
-/// A cluster with an opted-in workload and what it reads.
+fn lease(holder: Value) -> Value {
+    json!({"metadata": {"name": "restamp-leader"}, "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15,
+        "renewTime": "2126-11-30T12:00:00.000000Z"}})
+}
+
+fn crd(version: &str) -> Value {
+    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name":
+        "driftreports.restamp.dev", "annotations": {"restamp.dev/version": version}}})
+}
+
+/// A cluster with an opted-in workload and what it reads, and an operator that keeps no record of it.
 fn cluster() -> ApiServer {
-    ApiServer::default().answer(DEPLOYMENT, 200, deployment("true")).answer(SECRETS, 200, list(&[secret()], None))
+    let server =
+        ApiServer::default().answer(DEPLOYMENT, 200, deployment("true")).answer(SECRETS, 200, list(&[secret()], None));
+    let server = server.answer(SCOPE, 200, scope("")).answer(LEASE, 200, lease(json!("pod")));
+    server.answer(CRD, 200, crd("0.1.0"))
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -69,7 +84,8 @@ fn a_workload_is_explained_with_its_record() {
         "reload": {"state": "Current", "message": "", "instance": "restamp-system",
             "lastReload": {"time": "2026-11-30T12:00:00Z", "cause": "key K of Secret s changed"},
             "configs": [{"config": "Secret/s", "lastChanged": "2026-11-30T11:59:50Z", "absentSince": null, "open": null}]},
-        "noReload": null,
+        "noReload": null, "templateOf": null,
+        "operator": {"namespace": "restamp-system", "version": "0.1.0", "running": "Yes", "remarks": []},
     });
     assert_eq!(explained, expected);
 }
@@ -91,9 +107,12 @@ Last reload: ";
 }
 
 #[rstest]
-#[case::no_report(cluster(), "NoReport", "no report yet: is the operator running? There is no ConfigMap")]
-#[case::out_of_scope(cluster().answer(SCOPE, 200, scope("a,b")), "NoReport", "does not watch namespace ns")]
-#[case::in_scope(cluster().answer(SCOPE, 200, scope("ns")), "NoReport", "no report yet: is the operator running?")]
+#[case::no_report(cluster(), "NoReport", "no report yet: the operator runs and watches it")]
+#[case::no_operator(cluster().refuse(SCOPE, 404, "NotFound").refuse(LEASE, 404, "NotFound"), "NoReport",
+    "no report yet: no operator was ever started in namespace restamp-system")]
+#[case::stopped(cluster().answer(LEASE, 200, lease(Value::Null)), "NoReport", "no report yet: it was stopped: nobody holds")]
+#[case::out_of_scope(cluster().answer(SCOPE, 200, scope("a,b")), "NotWatched", "nothing rolls it")]
+#[case::in_scope(cluster().answer(SCOPE, 200, scope("ns")), "NoReport", "no report yet: the operator runs")]
 #[case::hidden(cluster().refuse(REPORT, 403, "Forbidden"), "Forbidden", "grant get on driftreports.restamp.dev")]
 #[case::not_installed(
     cluster().answer(REPORT, 404, json!("404 page not found")), "NotInstalled", "is restamp installed?")]

@@ -14,6 +14,8 @@ pub const MIN_INTERVAL: &str = "restamp.dev/min-interval";
 pub const ROLLOUT_STRATEGY: &str = "restamp.dev/rollout-strategy";
 /// On a pod template, by restamp: the stamp.
 pub const CONFIG_HASH: &str = "restamp.dev/config-hash";
+/// On the custom resource definition, by `restamp crd`: the version of restamp that wrote it.
+pub const VERSION: &str = "restamp.dev/version";
 /// On a config: `reload`, `drift` or `all`.
 pub const IGNORE: &str = "restamp.dev/ignore";
 /// On a config: keys that may be there without being declared.

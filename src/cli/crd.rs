@@ -4,6 +4,7 @@ use std::io::Write;
 
 use kube::CustomResourceExt as _;
 
+use crate::api::annotations::VERSION;
 use crate::api::drift_report::DriftReport;
 use crate::cli::Failure;
 
@@ -17,7 +18,11 @@ pub fn run(_: &Args, out: &mut impl Write) -> Result<(), Failure> {
 }
 
 fn yaml() -> Result<String, Failure> {
-    serde_saphyr::to_string(&DriftReport::crd()).map_err(|error| Failure::Output(std::io::Error::other(error)))
+    let mut crd = DriftReport::crd();
+    // An operator that is older does not know all that it has.
+    let version = (VERSION.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    crd.metadata.annotations = Some([version].into());
+    serde_saphyr::to_string(&crd).map_err(|error| Failure::Output(std::io::Error::other(error)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::drift_report::DriftReport;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
-use crate::model::names::{ConfigId, Name, WorkloadId};
+use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId};
 use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
 
@@ -54,9 +54,11 @@ impl Inventory {
         &self.configs
     }
 
-    /// The configs alone.
-    pub fn into_configs(self) -> Configs {
-        self.configs
+    /// The configs alone, where of these kinds not all that there are count as seen.
+    pub fn into_configs(self, partly_seen: BTreeSet<ConfigKind>) -> Configs {
+        let mut configs = Configs::with_unknown(partly_seen);
+        configs.extend(self.configs);
+        configs
     }
 
     /// Who reads them: every workload that counts by itself.

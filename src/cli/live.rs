@@ -1,21 +1,27 @@
 //! Objects from the cluster: one by one, and page by page.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
+use kube::core::discovery::v2::APIGroupDiscovery;
+use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::cli::inventory::Inventory;
 use crate::connect::{ConnectError, Connection, Target, innermost};
-use crate::model::config::{ConfigMapObject, SecretObject};
+use crate::model::config::{Config, ConfigMapObject, SecretObject};
 use crate::model::explain::{Sought, Unknown};
-use crate::model::names::{ConfigKind, Name, WorkloadKind};
+use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
+use crate::model::selector::LabelSelector;
 use crate::model::workload::Workload;
 
 /// How long one answer may take.
@@ -86,12 +92,18 @@ pub enum Asked {
     Object(&'static str, Name, Name),
     /// One namespace.
     Namespace(Name),
+    /// One custom resource definition.
+    Crd(Name),
+    /// Which kinds there are.
+    Kinds,
 }
 
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::List(kind) => write!(f, "list of {kind} objects"),
+            Self::Crd(name) => write!(f, "CustomResourceDefinition {name}"),
+            Self::Kinds => f.write_str("list of kinds"),
             Self::Namespace(name) => write!(f, "Namespace {name}"),
             Self::Object(kind, namespace, name) => write!(f, "{kind} {namespace}/{name}"),
         }
@@ -105,13 +117,36 @@ pub struct Live {
     pub inventory: Inventory,
     /// The kinds that are left out.
     pub forbidden: Vec<&'static str>,
+    /// The configs that lack the labels which are looked for.
+    pub unselected: BTreeSet<ConfigId>,
+}
+
+impl Live {
+    /// Takes a config in, and notes if this does not select it.
+    pub fn add_config(&mut self, config: Config, metadata: &ObjectMeta, selector: Option<&LabelSelector>) {
+        let none = BTreeMap::new();
+        let labels = metadata.labels.as_ref().unwrap_or(&none);
+        if selector.is_some_and(|selector| !selector.match_all(labels)) {
+            self.unselected.insert(config.id.clone());
+        }
+        self.inventory.add_config(config);
+    }
+}
+
+/// A kind of object in a namespace that the API server has.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// Where.
+    pub resource: ApiResource,
+    /// What it is called beside its kind and its plural.
+    pub names: Vec<String>,
 }
 
 /// Lists all that a scan looks at: in one namespace, or in all of them.
 pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError> {
     block_on(async {
         let mut lister = Lister::new(target.connect().await?, namespace.map(Name::from));
-        lister.configs().await?;
+        lister.configs(None).await?;
         if lister.live.forbidden.len() == ConfigKind::ALL.len() {
             return Err(LiveError::NothingAllowed);
         }
@@ -159,6 +194,50 @@ impl Lister {
         self.sought(asked, api.get(name.as_str())).await
     }
 
+    /// Reads one object of a custom kind.
+    pub async fn get_of<K>(
+        &self,
+        kind: &'static str,
+        namespace: &Name,
+        name: &Name,
+        resource: &ApiResource,
+    ) -> Result<Sought<K>, LiveError>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced_with(self.connection.client.clone(), namespace.as_str(), resource);
+        self.sought(Asked::Object(kind, namespace.clone(), name.clone()), api.get(name.as_str())).await
+    }
+
+    /// Lists the objects of a custom kind in one namespace.
+    pub async fn list_of<K>(
+        &self,
+        kind: &'static str,
+        namespace: &Name,
+        resource: &ApiResource,
+    ) -> Result<Sought<Vec<K>>, LiveError>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced_with(self.connection.client.clone(), namespace.as_str(), resource);
+        let list = self.sought(Asked::List(kind), api.list(&ListParams::default())).await?;
+        Ok(list.map(|list| list.items))
+    }
+
+    /// Reads the metadata of a custom resource definition.
+    pub async fn metadata_of_crd(&self, name: &Name) -> Result<Sought<ObjectMeta>, LiveError> {
+        let api: Api<CustomResourceDefinition> = Api::all(self.connection.client.clone());
+        let sought = self.sought(Asked::Crd(name.clone()), api.get_metadata(name.as_str())).await?;
+        Ok(sought.map(|found| found.metadata))
+    }
+
+    /// The kinds of objects in namespaces that the API server has, those of the core left out; of each the version that
+    /// it prefers.
+    pub async fn served_kinds(&self) -> Result<Sought<Vec<Served>>, LiveError> {
+        let groups = self.sought(Asked::Kinds, self.connection.client.list_api_groups_aggregated()).await?;
+        Ok(groups.map(|groups| groups.items.into_iter().flat_map(served).collect()))
+    }
+
     /// Reads what a namespace says about its workloads.
     pub async fn namespace(&self, name: &Name) -> Result<Sought<Namespace>, LiveError> {
         let api: Api<core::v1::Namespace> = Api::all(self.connection.client.clone());
@@ -182,13 +261,21 @@ impl Lister {
         }
     }
 
-    /// Lists the configs.
-    pub async fn configs(&mut self) -> Result<(), LiveError> {
+    /// Lists the configs, and notes those that this does not select.
+    pub async fn configs(&mut self, selector: Option<&LabelSelector>) -> Result<(), LiveError> {
         let all = ListParams::default();
         // Helm's records of releases are many and large, and declare nothing about themselves.
         let secrets = ListParams::default().fields("type!=helm.sh/release.v1");
-        self.list("ConfigMap", all, |all, object: ConfigMapObject| all.add_config(object.config)).await?;
-        self.list("Secret", secrets, |all, object: SecretObject| all.add_config(object.config)).await
+        let config_map = |all: &mut Live, object: ConfigMapObject| {
+            let metadata = object.meta().clone();
+            all.add_config(object.config, &metadata, selector);
+        };
+        self.list("ConfigMap", all, config_map).await?;
+        let secret = |all: &mut Live, object: SecretObject| {
+            let metadata = object.meta().clone();
+            all.add_config(object.config, &metadata, selector);
+        };
+        self.list("Secret", secrets, secret).await
     }
 
     /// Lists what may read them.
@@ -206,9 +293,9 @@ impl Lister {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let add = |all: &mut Inventory, object: K| {
+        let add = |all: &mut Live, object: K| {
             if let Some(workload) = read(&object).filter(Workload::is_its_own) {
-                all.add_workload(workload);
+                all.inventory.add_workload(workload);
             }
         };
         self.list(kind.as_str(), ListParams::default(), add).await
@@ -219,7 +306,7 @@ impl Lister {
         &mut self,
         kind: &'static str,
         params: ListParams,
-        mut add: impl FnMut(&mut Inventory, K),
+        mut add: impl FnMut(&mut Live, K),
     ) -> Result<(), LiveError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
@@ -243,7 +330,7 @@ impl Lister {
                 }
                 Err(error) => return Err(self.failure(Asked::List(kind), error)),
             };
-            list.items.into_iter().for_each(|object| add(&mut self.live.inventory, object));
+            list.items.into_iter().for_each(|object| add(&mut self.live, object));
             match list.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => page = page.continue_token(&token),
                 None => return Ok(()),
@@ -264,4 +351,27 @@ impl Lister {
             error => LiveError::Unreachable { url, reason: innermost(&error) },
         }
     }
+}
+
+/// The kinds of a group in the first version that has them, which the API server prefers.
+fn served(group: APIGroupDiscovery) -> Vec<Served> {
+    let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+    let mut found: BTreeMap<String, Served> = BTreeMap::new();
+    for version in group.versions {
+        let Some(of_version) = version.version else { continue };
+        for resource in version.resources {
+            let (Some(plural), Some(kind)) = (resource.resource, resource.response_kind.and_then(|kind| kind.kind))
+            else {
+                continue;
+            };
+            if resource.scope.as_deref() != Some("Namespaced") {
+                continue;
+            }
+            let names = resource.short_names.into_iter().chain(resource.singular_resource).collect();
+            let gvk = GroupVersionKind::gvk(&name, &of_version, &kind);
+            let resource = ApiResource::from_gvk_with_plural(&gvk, &plural);
+            found.entry(plural).or_insert(Served { resource, names });
+        }
+    }
+    found.into_values().collect()
 }

@@ -144,7 +144,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn own_namespace(text: &str) -> Result<Name, String> {
-    scope::namespace(text).map_err(|_| "it can't be a namespace's name; name the one that the operator runs in".to_owned())
+    scope::namespace(text)
+        .map_err(|_| "it can't be a namespace's name; name the one that the operator runs in".to_owned())
 }
 
 /// A duration such as `5s` or `1h 30m`; never a negative one.

@@ -11,8 +11,8 @@ use crate::api::drift_report::{Baseline, DriftReport};
 use crate::cli::appliers::Appliers;
 use crate::cli::inventory::Inventory;
 use crate::cli::live::{self, Live};
-use crate::cli::{Failure, input, table};
 use crate::cli::table::printable;
+use crate::cli::{Failure, input, table};
 use crate::connect::Target;
 use crate::model::drift::{Note, drift_of};
 use crate::model::names::ConfigKind;
@@ -71,7 +71,7 @@ pub fn run(args: &Args, out: &mut impl Write, log: &mut impl Write) -> Result<Ex
 impl Args {
     fn inventory(&self, log: &mut impl Write) -> Result<Inventory, Failure> {
         if !self.filename.is_empty() {
-            let inventory = input::read(&self.filename)?;
+            let inventory = input::read(&self.filename, &|_, _| None)?;
             if inventory.passed_over > 0 {
                 let count = inventory.passed_over;
                 warn(log, &format!("objects passed over, since their kinds say nothing about configs: {count}"))?;
@@ -79,7 +79,7 @@ impl Args {
             self.warn_of_manifests(&inventory, log)?;
             return Ok(inventory);
         }
-        let Live { inventory, forbidden } = live::read(&self.target, self.namespace.as_deref())?;
+        let Live { inventory, forbidden, .. } = live::read(&self.target, self.namespace.as_deref())?;
         for kind in forbidden {
             let effect = match kind.parse::<ConfigKind>() {
                 Ok(_) => "their keys are not looked at",

@@ -93,6 +93,11 @@ impl Configs {
         self.known.insert(config.id.clone(), config)
     }
 
+    /// Puts all of these in their places.
+    pub fn extend(&mut self, others: Self) {
+        self.known.extend(others.known);
+    }
+
     /// Takes a config out.
     pub fn remove(&mut self, id: &ConfigId) -> Option<Config> {
         self.known.remove(id)
@@ -185,16 +190,18 @@ struct RawMetadata<E> {
     creation_timestamp: Option<Time>,
     owner_references: Option<Vec<OwnerReference>>,
     managed_fields: Option<Vec<RawEntry>>,
+    labels: Option<BTreeMap<String, String>>,
     annotations: Option<Annotations<E>>,
 }
 
 impl<E> RawMetadata<E> {
-    /// What kube's watcher looks at.
+    /// What kube's watcher looks at, and the labels: they may say that the operator looks elsewhere.
     fn for_watching(&self) -> ObjectMeta {
         ObjectMeta {
             name: Some(self.name.to_string()),
             namespace: self.namespace.as_ref().map(Name::to_string),
             resource_version: self.resource_version.clone(),
+            labels: self.labels.clone(),
             ..ObjectMeta::default()
         }
     }

@@ -18,6 +18,7 @@ pub mod explain;
 pub mod fingerprint;
 pub mod index;
 pub mod last_applied;
+pub mod lease;
 pub mod managed_fields;
 pub mod managers;
 pub mod names;
@@ -36,5 +37,6 @@ pub mod selector;
 #[cfg(test)]
 mod simulation;
 pub mod stamp;
+pub mod unread;
 pub mod watched;
 pub mod workload;

@@ -1,9 +1,10 @@
 //! Who takes part in reloading, as far as the operator's flags say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::opt_in::OptIn;
+use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
 use crate::model::names::WorkloadKind;
 use crate::model::selector::LabelSelector;
@@ -35,6 +36,16 @@ impl Stakater {
     /// Whether they count anywhere.
     pub fn is_anywhere(&self) -> bool {
         *self != Self::Nowhere
+    }
+
+    /// Whose annotations count in a namespace with these labels; `None` if that depends on them, and they are not known.
+    pub fn vocabulary(&self, labels: Option<&BTreeMap<String, String>>) -> Option<Vocabulary> {
+        let counts = match self {
+            Self::Nowhere => false,
+            Self::Everywhere => true,
+            Self::Labelled(selector) => selector.match_all(labels?),
+        };
+        Some(if counts { Vocabulary::WithStakater } else { Vocabulary::Own })
     }
 }
 

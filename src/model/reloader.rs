@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 
+use crate::model::lease::Holding;
 use crate::model::names::{Name, Uid};
 
 /// The labels that a Reloader's Deployment has: by its chart, and by earlier ones and plain manifests.
@@ -60,8 +61,10 @@ pub fn signs(labelled: &[Deployment], published: &[Deployment], leases: &[Lease]
     let deployments = named.chain(published).filter(|deployment| wants_pods(deployment)).filter_map(of_deployment);
     let mut signs: BTreeSet<Sign> = deployments.collect();
     let places: BTreeSet<Name> = signs.iter().map(|sign| sign.namespace().clone()).collect();
-    let held =
-        leases.iter().filter(|lease| is_held(lease, now)).filter_map(|lease| lease.metadata.namespace.as_deref());
+    let held = leases
+        .iter()
+        .filter(|lease| Holding::of(lease, now) == Holding::Held)
+        .filter_map(|lease| lease.metadata.namespace.as_deref());
     // Where its Deployment was seen, the Lease tells of the same one.
     let held = held.map(Name::from).filter(|namespace| !places.contains(namespace));
     signs.extend(held.map(|namespace| Sign::Lease { namespace }));
@@ -96,16 +99,6 @@ fn of_deployment(deployment: &Deployment) -> Option<Sign> {
         name: metadata.name.as_deref()?.into(),
         uid: metadata.uid.as_deref().map(Uid::from),
     })
-}
-
-/// Whether somebody holds it and has renewed it in time, with some slack for clocks that differ.
-fn is_held(lease: &Lease, now: Timestamp) -> bool {
-    const SLACK: SignedDuration = SignedDuration::from_secs(60);
-    let Some(spec) = &lease.spec else { return false };
-    let holder = spec.holder_identity.as_deref().unwrap_or_default();
-    let lasts = SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or_default().into()) + SLACK;
-    let renewed = spec.renew_time.as_ref().map(|time| time.0);
-    !holder.is_empty() && renewed.is_some_and(|renewed| now.duration_since(renewed) < lasts)
 }
 
 #[cfg(test)]

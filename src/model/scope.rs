@@ -1,6 +1,6 @@
 //! The scope: which part of the cluster is watched. What is out of it is not kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::custom::{CustomKind, group_of};
 use crate::model::names::{ConfigKind, Name, WorkloadKind};
@@ -40,6 +40,17 @@ impl Default for Namespaces {
     fn default() -> Self {
         Self::AllBut(BTreeSet::new())
     }
+}
+
+/// Whether something is in scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// It is.
+    In,
+    /// It is not.
+    Out,
+    /// That depends on what is not known.
+    Unknown,
 }
 
 /// What one list is about.
@@ -93,6 +104,18 @@ impl Scope {
     /// Whether namespaces are watched: their annotations count, and whether they are being deleted.
     pub fn watches_namespaces(&self) -> bool {
         !matches!(self.namespaces, Namespaces::Only(_))
+    }
+
+    /// Whether a namespace with these labels, as far as they are known, is watched.
+    pub fn watches(&self, namespace: &Name, labels: Option<&BTreeMap<String, String>>) -> Membership {
+        let is = |is: bool| if is { Membership::In } else { Membership::Out };
+        match (&self.namespaces, labels) {
+            (Namespaces::Only(names), _) => is(names.contains(namespace)),
+            (Namespaces::AllBut(names), _) => is(!names.contains(namespace)),
+            (Namespaces::Labelled { but, .. }, _) if but.contains(namespace) => Membership::Out,
+            (Namespaces::Labelled { labels: selector, .. }, Some(labels)) => is(selector.match_all(labels)),
+            (Namespaces::Labelled { .. }, None) => Membership::Unknown,
+        }
     }
 
     /// The kinds of config of which not all that are there are seen.
@@ -150,6 +173,32 @@ mod tests {
         let scope = Scope { namespaces, ..Scope::default() };
         assert_eq!(scope.extents(Watched::Report), extents);
         assert_eq!(scope.watched().any(|kind| kind == Watched::Namespace), watches_namespaces);
+    }
+
+    #[rstest]
+    #[case::everything(Namespaces::default(), None, Membership::In)]
+    #[case::left_out(Namespaces::AllBut(["ns".into()].into()), None, Membership::Out)]
+    #[case::named(Namespaces::Only(["ns".into()].into()), None, Membership::In)]
+    #[case::others_named(Namespaces::Only(["a".into()].into()), Some("x"), Membership::Out)]
+    #[case::labelled(labelled(&[]), Some("x"), Membership::In)]
+    #[case::labelled_otherwise(labelled(&[]), Some("y"), Membership::Out)]
+    #[case::of_unknown_labels(labelled(&[]), None, Membership::Unknown)]
+    #[case::labelled_and_left_out(labelled(&["ns"]), None, Membership::Out)]
+    fn a_namespace_is_watched_by_name_or_by_label(
+        #[case] namespaces: Namespaces,
+        #[case] team: Option<&str>,
+        #[case] expected: Membership,
+    ) {
+        let scope = Scope { namespaces, ..Scope::default() };
+        let labels = team.map(|team| BTreeMap::from([("team".to_owned(), team.to_owned())]));
+        assert_eq!(scope.watches(&"ns".into(), labels.as_ref()), expected);
+    }
+
+    fn labelled(but: &[&str]) -> Namespaces {
+        Namespaces::Labelled {
+            labels: "team=x".parse().unwrap(),
+            but: but.iter().map(|name| Name::from(*name)).collect(),
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::model::names::{ConfigKind, WorkloadKind};
+use crate::model::workload::Workload;
 
 /// A watched kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +32,21 @@ impl Watched {
             Self::Report => "DriftReport",
             Self::Namespace => "Namespace",
         }
+    }
+}
+
+impl Workload {
+    /// The kinds without which nothing can be decided about it: its own, its pods', what it consumes.
+    pub fn needs(&self) -> impl Iterator<Item = Watched> {
+        let links = match self.id.kind {
+            WorkloadKind::Deployment | WorkloadKind::Custom(_) => Some(Watched::Workload(WorkloadKind::ReplicaSet)),
+            _ => None,
+        };
+        let consumed = self.consumption.configs().into_iter().map(|id| id.kind);
+        let named = self.opt_in.reload_on.iter().map(|pattern| pattern.kind);
+        let configs = consumed.chain(named).map(Watched::Config);
+        let own = [Watched::Workload(self.id.kind), Watched::Report, Watched::Workload(WorkloadKind::Pod)];
+        own.into_iter().chain(links).chain(configs)
     }
 }
 

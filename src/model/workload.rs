@@ -146,6 +146,16 @@ impl Workload {
         !matches!(self.owned, Owned::ByWorkload(_))
     }
 
+    /// What its annotations say; where they say nothing of what counts, what those of the workload say that takes its pod
+    /// template from here.
+    pub fn opt_in_with<'a>(&'a self, referrer: Option<&'a Workload>) -> &'a OptIn {
+        let is_silent = self.opt_in.is_silent() && self.opt_in.reload_on.is_empty();
+        match referrer {
+            Some(referrer) if is_silent => &referrer.opt_in,
+            _ => &self.opt_in,
+        }
+    }
+
     /// Reads its annotations in this vocabulary.
     pub fn hear(&mut self, vocabulary: Vocabulary) {
         let Some(annotations) = &self.annotations else {

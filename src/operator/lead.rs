@@ -15,6 +15,7 @@ use crate::operator::metrics::Metrics;
 use crate::operator::publish::publish;
 use crate::operator::reloader::look_out;
 use crate::operator::retry::Retries;
+use crate::operator::unread::UnreadNow;
 use crate::operator::watch::Watches;
 
 /// As many events wait for the engine at most; then the watches wait.
@@ -35,14 +36,17 @@ pub async fn lead(
     let keyring = load_key(&client, namespace).await?;
     let (unsynced, mut unsynced_kinds) = watch::channel(kinds);
     let (out, seen) = mpsc::channel(BACKLOG);
-    let watches = Watches::start(&client, &scope, &metrics, &out);
+    let unread = UnreadNow::new(metrics.clone());
+    let unread_now = unread.subscribe();
+    let watches = Watches::start(&client, &scope, &metrics, &unread, &out);
+    drop(unread);
     drop(out);
     let published = Published {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        namespaces: scope.named().map(ToString::to_string).collect(),
-        excluded: scope.excluded().map(ToString::to_string).collect(),
-        namespace_selector: scope.namespace_labels().map(ToString::to_string),
+        scope: (*scope).clone(),
+        participation: settings.participation.clone(),
         mode: settings.mode,
+        unread: BTreeSet::new(),
     };
     let stakater_counts = settings.participation.stakater.is_anywhere();
     let engine = Engine::new(client.clone(), keyring, settings, namespace, metrics.clone(), unsynced, watches);
@@ -53,10 +57,7 @@ pub async fn lead(
     };
     tokio::select! {
         ((), ()) = async { tokio::join!(engine.run(seen), tell) } => Ok(()),
-        never = async {
-            publish(&client, namespace, &published).await;
-            std::future::pending().await
-        } => never,
+        () = publish(&client, namespace, published, unread_now) => Ok(()),
         () = look_out(&client, namespace, &metrics), if stakater_counts => Ok(()),
     }
 }

@@ -19,6 +19,7 @@ pub struct Metrics {
     reloads: IntCounterVec,
     latency: Histogram,
     watch_synced: IntGaugeVec,
+    watch_failing: IntGaugeVec,
     watch_errors: IntCounterVec,
     held: IntGaugeVec,
     invalid_annotations: IntCounterVec,
@@ -81,6 +82,16 @@ impl Metrics {
                     &["kind"],
                 )?,
             )?,
+            watch_failing: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "restamp_watch_failing",
+                        "Whether a kind can't be watched at present, synced before or not.",
+                    ),
+                    &["kind"],
+                )?,
+            )?,
             watch_errors: registered(
                 &registry,
                 IntCounterVec::new(Opts::new("restamp_watch_errors_total", "Failures of a kind's watch."), &["kind"])?,
@@ -116,11 +127,12 @@ impl Metrics {
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 8] = [
+        let collectors: [&dyn Collector; 9] = [
             &self.stale_keys,
             &self.reloads,
             &self.latency,
             &self.watch_synced,
+            &self.watch_failing,
             &self.watch_errors,
             &self.held,
             &self.invalid_annotations,
@@ -141,6 +153,7 @@ impl Metrics {
     pub fn begin(&self, scope: &Scope) {
         for kind in scope.watched() {
             self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
+            self.watch_failing.with_label_values(&[kind.as_str()]).set(0);
             self.watch_errors.with_label_values(&[kind.as_str()]);
         }
         for reason in Hold::REASONS {
@@ -153,6 +166,7 @@ impl Metrics {
         self.stale_keys.reset();
         self.held.reset();
         self.watch_synced.reset();
+        self.watch_failing.reset();
         self.reloader_detected.reset();
     }
 
@@ -181,6 +195,11 @@ impl Metrics {
     /// A watch has had its first full list.
     pub fn watch_synced(&self, kind: Watched) {
         self.watch_synced.with_label_values(&[kind.as_str()]).set(1);
+    }
+
+    /// A kind can't be watched at present, or can.
+    pub fn watch_failing(&self, kind: Watched, fails: bool) {
+        self.watch_failing.with_label_values(&[kind.as_str()]).set(i64::from(fails));
     }
 
     /// A watch failed.

@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use crate::api::published::LEASE;
 use crate::connect::{ConnectError, Connection, Target};
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
@@ -20,8 +21,6 @@ use crate::operator::http::{self, BindError, Stage};
 use crate::operator::lead::lead;
 use crate::operator::metrics::Metrics;
 
-/// The Lease's name.
-const LEASE: &str = "restamp-leader";
 /// How long a shutdown waits for the Lease to be given back.
 const GOODBYE: Duration = Duration::from_secs(5);
 

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
 use crate::api::drift_report::{DriftReport, StoredReport};
@@ -29,10 +30,13 @@ use crate::model::names::{ConfigKind, Name, WorkloadKind, controller_of};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::scope::{Extent, Scope};
+use crate::model::unread::WhyUnread;
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
 use crate::operator::api_error::ApiError;
+use crate::operator::health::Health;
 use crate::operator::metrics::Metrics;
+use crate::operator::unread::UnreadNow;
 use crate::operator::write::discover;
 
 /// What a watch saw, reduced to what is kept.
@@ -73,7 +77,13 @@ pub struct Watches {
 
 impl Watches {
     /// Watches every kind in scope.
-    pub fn start(client: &Client, scope: &Arc<Scope>, metrics: &Metrics, out: &Sender<Seen>) -> Self {
+    pub fn start(
+        client: &Client,
+        scope: &Arc<Scope>,
+        metrics: &Metrics,
+        unread: &UnreadNow,
+        out: &Sender<Seen>,
+    ) -> Self {
         let (begin, begun) = watch::channel(scope.namespace_labels().is_none());
         let mut watches = Self { tasks: JoinSet::new(), gained: Vec::new(), begin };
         for (kind, extent) in
@@ -86,6 +96,7 @@ impl Watches {
                 scope: scope.clone(),
                 client: client.clone(),
                 metrics: metrics.clone(),
+                unread: unread.clone(),
                 out: out.clone(),
                 begun: begun.clone(),
                 gained,
@@ -193,16 +204,10 @@ struct Watch {
     scope: Arc<Scope>,
     client: Client,
     metrics: Metrics,
+    unread: UnreadNow,
     out: Sender<Seen>,
     begun: watch::Receiver<bool>,
     gained: UnboundedReceiver<Name>,
-}
-
-/// Whether the last thing that the watch said was good. Trouble is told once, and its end once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Health {
-    Well,
-    Failing,
 }
 
 /// How far the list is with which a watch begins.
@@ -242,6 +247,7 @@ impl Watch {
     /// The watch of a kind that may be installed later, and that has its own path.
     async fn run_custom(self, kind: &'static CustomKind) {
         let resource = self.installed(kind).await;
+        self.unread.works(self.kind, &self.extent);
         let api = move |client, extent: &Extent| match extent {
             Extent::Cluster => Api::all_with(client, &resource),
             Extent::Namespace(name) => Api::namespaced_with(client, name.as_str(), &resource),
@@ -257,6 +263,7 @@ impl Watch {
             match discover(&self.client, kind).await {
                 Ok(resource) => return resource,
                 Err(why) if !told => {
+                    self.unread.fails(self.kind, &self.extent, why_unread(&why));
                     warn!(kind = kind.label, %why, "kind can't be watched yet; it is asked for again and again");
                     told = true;
                 }
@@ -274,8 +281,9 @@ impl Watch {
             return;
         }
         let mut events = self.events(api(self.client.clone(), &self.extent));
-        let (mut health, mut listing) = (Health::Well, Listing::InProgress);
+        let (mut health, mut listing) = (Health::default(), Listing::InProgress);
         loop {
+            let calm_at = health.calm_at().filter(|_| listing == Listing::Complete);
             let done = tokio::select! {
                 event = events.next() => match event {
                     Some(event) => self.tell(&self.extent, event, &mut listing, &mut health, keep).await,
@@ -285,6 +293,10 @@ impl Watch {
                     let extent = Extent::Namespace(name);
                     let events = self.events(api(self.client.clone(), &extent));
                     self.list(&extent, events, &mut health, keep).await
+                }
+                () = sleep_until(calm_at.unwrap_or_else(Instant::now)), if calm_at.is_some() => {
+                    self.works(&mut health);
+                    Ok(())
                 }
             };
             if done.is_err() {
@@ -330,34 +342,45 @@ impl Watch {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                self.failed(health, error);
+                self.failed(health, *listing, error);
                 return Ok(());
             }
         };
-        // Before a list nothing has worked yet.
-        if *health == Health::Failing && !matches!(event, watcher::Event::Init) {
-            info!(kind = kind.as_str(), "watch works again");
-            *health = Health::Well;
-        }
         match event {
             watcher::Event::Init => *listing = Listing::InProgress,
             watcher::Event::InitDone => *listing = Listing::Complete,
             _ => {}
         }
+        // Before a list nothing has worked yet.
+        if !matches!(event, watcher::Event::Init) {
+            self.works(health);
+        }
         let Some(event) = reduce(event, keep) else { return Ok(()) };
         self.out.send(Seen { kind, extent: extent.clone(), event }).await.map_err(|_| Unheard)
     }
 
-    fn failed(&self, health: &mut Health, error: watcher::Error) {
+    fn works(&self, health: &mut Health) {
+        if health.works() {
+            info!(kind = self.kind.as_str(), "watch works again");
+            self.unread.works(self.kind, &self.extent);
+        }
+    }
+
+    fn failed(&self, health: &mut Health, listing: Listing, error: watcher::Error) {
         self.metrics.watch_error(self.kind);
         let kind = self.kind.as_str();
-        match (explain(error), *health) {
-            (Trouble::Expected(why), _) => debug!(kind, why, "watch starts anew"),
-            (Trouble::Real(why), Health::Failing) => debug!(kind, why, "watch still fails"),
-            (Trouble::Real(why), Health::Well) => {
-                *health = Health::Failing;
-                warn!(kind, why, "watch fails; what depends on this kind waits until it works again");
-            }
+        let why = match explain(error) {
+            Trouble::Expected(why) => return debug!(kind, why, "watch starts anew"),
+            Trouble::Real(why) => why,
+        };
+        if health.is_failing() {
+            debug!(kind, %why, "watch still fails");
+        } else {
+            warn!(kind, %why, "watch fails; what depends on this kind waits until it works again");
+        }
+        health.failed(Instant::now());
+        if health.is_lasting() || listing == Listing::InProgress {
+            self.unread.fails(self.kind, &self.extent, why_unread(&why));
         }
     }
 }
@@ -367,7 +390,15 @@ enum Trouble {
     /// It happens in good health: a version that is too old, a connection at its end.
     Expected(String),
     /// Somebody may have to act.
-    Real(String),
+    Real(ApiError),
+}
+
+fn why_unread(cause: &ApiError) -> WhyUnread {
+    match cause {
+        ApiError::Forbidden(_) => WhyUnread::Forbidden,
+        ApiError::NotFound => WhyUnread::NotInstalled,
+        _ => WhyUnread::Failing,
+    }
 }
 
 fn explain(error: watcher::Error) -> Trouble {
@@ -379,7 +410,7 @@ fn explain(error: watcher::Error) -> Trouble {
         | watcher::Error::WatchFailed(cause) => ApiError::from(cause),
         watcher::Error::NoResourceVersion => ApiError::Refused("the kind can't be watched".to_owned()),
     };
-    Trouble::Real(cause.to_string())
+    Trouble::Real(cause)
 }
 
 fn config(kind: Watched, scope: &Scope) -> watcher::Config {
@@ -431,21 +462,22 @@ mod tests {
             scope: Arc::default(),
             client,
             metrics: Metrics::new().unwrap(),
+            unread: UnreadNow::new(Metrics::new().unwrap()),
             out,
             begun: watch::channel(true).1,
             gained: unbounded_channel().1,
         };
-        let (mut listing, mut health) = (Listing::InProgress, Health::Well);
+        let (mut listing, mut health) = (Listing::InProgress, Health::default());
         let events = [
-            (Err(watcher::Error::NoResourceVersion), Health::Failing),
-            (Ok(watcher::Event::Init), Health::Failing),
-            (Err(watcher::Error::NoResourceVersion), Health::Failing),
-            (Ok(watcher::Event::Init), Health::Failing),
-            (Ok(watcher::Event::InitDone), Health::Well),
+            (Err(watcher::Error::NoResourceVersion), true),
+            (Ok(watcher::Event::Init), true),
+            (Err(watcher::Error::NoResourceVersion), true),
+            (Ok(watcher::Event::Init), true),
+            (Ok(watcher::Event::InitDone), false),
         ];
         for (event, expected) in events {
             assert!(watch.tell(&Extent::Cluster, event, &mut listing, &mut health, report).await.is_ok());
-            assert_eq!(health, expected);
+            assert_eq!(health.is_failing(), expected);
         }
         assert!(matches!(seen.recv().await, Some(Seen { event: watcher::Event::Init, .. })));
     }

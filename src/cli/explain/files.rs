@@ -2,52 +2,78 @@
 
 use std::collections::BTreeMap;
 
-use super::object::{Kind, Place};
+use super::kinds::Met;
+use super::object::{Kind, OtherKind, Place};
 use super::{Args, ConfigFacts, ExplainError, Facts, WorkloadFacts};
 use crate::api::drift_report::DriftReport;
 use crate::cli::inventory::Inventory;
 use crate::cli::{Failure, input};
-use crate::model::explain::{Known, Operator, Sought, Unknown, hear_as_reported};
-use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId};
+use crate::model::explain::{Known, Operator, Sought, Unknown};
+use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::workload::Workload;
 
 /// Reads the files.
 pub(super) fn gather(args: &Args) -> Result<Facts, Failure> {
-    let inventory = input::read(&args.filename)?;
-    let name = args.object.name.clone();
+    let met = Met::default();
+    // A Rollout may take its pod template from a Deployment.
+    let rollout = OtherKind::rollout();
+    let inventory = input::read(&args.filename, &|api_version, kind| match &args.object.kind {
+        Kind::Other(other) => met.meet(other, api_version, kind),
+        Kind::Workload(WorkloadKind::Deployment) => met.meet(&rollout, api_version, kind),
+        Kind::Workload(_) | Kind::Config(_) => None,
+    })?;
     match args.object.kind {
-        Kind::Config(kind) => {
-            let ids = inventory.configs().iter().map(|config| &config.id).chain(inventory.only_manifests());
-            let namespace =
-                namespace(args, ids.filter(|id| id.kind == kind && id.name == name).map(|id| &id.namespace))?;
-            let id = ConfigId { kind, namespace: namespace.clone(), name };
-            if inventory.only_manifests().any(|manifest| *manifest == id) {
-                return Err(ExplainError::OnlyManifest(Place { object: args.object.clone(), namespace }).into());
-            }
-            let config = inventory.configs().get(&id).cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
-            let facts = ConfigFacts { config, consumers: inventory.consumers(), forbidden: Vec::new() };
-            Ok(Facts::Config(Box::new(facts)))
-        }
-        Kind::Workload(kind) => {
-            let ids = inventory.workloads().keys();
-            let namespace =
-                namespace(args, ids.filter(|id| id.kind == kind && id.name == name).map(|id| &id.namespace))?;
-            let workload = inventory.workloads().get(&WorkloadId { kind, namespace: namespace.clone(), name });
-            let workload = workload.cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
-            Ok(Facts::Workload(Box::new(of_workload(workload, &inventory))))
-        }
+        Kind::Config(kind) => config(args, kind, &inventory),
+        Kind::Workload(kind) => workload(args, kind, &inventory),
+        Kind::Other(_) => workload(args, WorkloadKind::Custom(met.only(&args.object)?), &inventory),
     }
 }
 
-fn of_workload(mut workload: Workload, inventory: &Inventory) -> WorkloadFacts {
-    let operator = Operator { namespace: String::new(), published: Sought::Unknown(Unknown::NotInFiles) };
+fn config(args: &Args, kind: ConfigKind, inventory: &Inventory) -> Result<Facts, Failure> {
+    let name = args.object.name.clone();
+    let ids = inventory.configs().iter().map(|config| &config.id).chain(inventory.only_manifests());
+    let namespace = namespace(args, ids.filter(|id| id.kind == kind && id.name == name).map(|id| &id.namespace))?;
+    let id = ConfigId { kind, namespace: namespace.clone(), name };
+    if inventory.only_manifests().any(|manifest| *manifest == id) {
+        return Err(ExplainError::OnlyManifest(Place { object: args.object.clone(), namespace }).into());
+    }
+    let config = inventory.configs().get(&id).cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
+    let facts = ConfigFacts { config, consumers: inventory.consumers(), forbidden: Vec::new() };
+    Ok(Facts::Config(Box::new(facts)))
+}
+
+fn workload(args: &Args, kind: WorkloadKind, inventory: &Inventory) -> Result<Facts, Failure> {
+    let name = args.object.name.clone();
+    let ids = inventory.workloads().keys();
+    let namespace = namespace(args, ids.filter(|id| id.kind == kind && id.name == name).map(|id| &id.namespace))?;
+    let all = inventory.workloads();
+    let asked = all.get(&WorkloadId { kind, namespace: namespace.clone(), name });
+    let asked = asked.cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
+    let (workload, referrer) = match &asked.template_in {
+        None => {
+            let referrer = all.values().find(|other| other.template_in.as_ref() == Some(&asked.id));
+            (asked, referrer.cloned())
+        }
+        Some(holder) => {
+            let found = all.get(holder).cloned();
+            (found.ok_or_else(|| ExplainError::NotInFiles(holder.to_string()))?, Some(asked))
+        }
+    };
+    Ok(Facts::Workload(Box::new(of_workload(workload, referrer, inventory))))
+}
+
+fn of_workload(workload: Workload, referrer: Option<Workload>, inventory: &Inventory) -> WorkloadFacts {
     let report = report(&workload.id, &inventory.reports);
-    hear_as_reported(&mut workload, &report);
-    let known = Known { unknown: unknown(&workload, inventory), configs: inventory.configs().clone() };
     // Where the files have other namespaces, this one may still have been left out.
     let namespace = inventory.namespaces.get(&workload.id.namespace).cloned();
     let namespace = namespace.map_or(Sought::Unknown(Unknown::NotInFiles), Sought::Found);
-    WorkloadFacts { workload, namespace, known, report, operator }
+    let operator = Operator::unknown(Unknown::NotInFiles);
+    let known = Known { configs: inventory.configs().clone(), ..Known::default() };
+    let forbidden = Vec::new();
+    let mut facts = WorkloadFacts { workload, referrer, namespace, known, report, operator, forbidden };
+    facts.hear();
+    facts.known.unknown = unknown(&facts.workload, inventory);
+    facts
 }
 
 /// The namespace that is asked for, or else the only one with such an object.

@@ -1,21 +1,30 @@
 //! What there is to explain an object by, in a cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
+use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Resource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{CustomResourceExt as _, Resource};
 use serde::de::DeserializeOwned;
 
-use super::object::{Kind, Place};
+use super::kinds::{self, Resolved};
+use super::object::{Kind, ObjectName, OtherKind, Place};
 use super::{Args, ConfigFacts, ExplainError, Facts, WorkloadFacts};
-use crate::api::published::{CONFIG_MAP, Published};
+use crate::api::annotations::VERSION;
+use crate::api::drift_report::DriftReport;
+use crate::api::published::{CONFIG_MAP, LEASE, Published, USUAL_NAMESPACE};
 use crate::cli::Failure;
 use crate::cli::live::{Lister, Live, LiveError, block_on};
 use crate::model::config::{Config, ConfigMapObject, SecretObject};
-use crate::model::explain::{Known, Operator, Sought, hear_as_reported};
-use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadKind};
+use crate::model::custom::object::CustomObject;
+use crate::model::explain::{Known, Operator, Sought, Unknown};
+use crate::model::lease::Holding;
+use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::pod::PodObject;
 use crate::model::report::name_of;
 use crate::model::workload::Workload;
@@ -28,9 +37,10 @@ pub(super) fn gather(args: &Args) -> Result<Facts, Failure> {
         let namespace = Name::from(args.namespace.as_deref().unwrap_or(usual));
         let lister = Lister::new(connection, Some(namespace.clone()));
         let asking = Asking { lister, namespace, args };
-        match args.object.kind {
-            Kind::Workload(kind) => asking.workload(kind).await,
-            Kind::Config(kind) => asking.config(kind).await,
+        match &args.object.kind {
+            Kind::Workload(kind) => asking.workload(*kind).await,
+            Kind::Other(kind) => asking.custom(kind).await,
+            Kind::Config(kind) => asking.config(*kind).await,
         }
     })
 }
@@ -43,99 +53,193 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    async fn workload(mut self, kind: WorkloadKind) -> Result<Facts, Failure> {
+    async fn workload(self, kind: WorkloadKind) -> Result<Facts, Failure> {
+        let name = &self.args.object.name;
         let sought = match kind {
-            WorkloadKind::Deployment => self.get(Workload::of_deployment).await?,
-            WorkloadKind::StatefulSet => self.get(Workload::of_stateful_set).await?,
-            WorkloadKind::DaemonSet => self.get(Workload::of_daemon_set).await?,
-            WorkloadKind::ReplicaSet => self.get(Workload::of_replica_set).await?,
-            WorkloadKind::Job => self.get(Workload::of_job).await?,
-            WorkloadKind::CronJob => self.get(Workload::of_cron_job).await?,
-            WorkloadKind::Pod => self.get(PodObject::as_workload).await?,
-            // Nothing on the command line names one.
+            WorkloadKind::Deployment => self.get(kind, name, Workload::of_deployment).await?,
+            WorkloadKind::StatefulSet => self.get(kind, name, Workload::of_stateful_set).await?,
+            WorkloadKind::DaemonSet => self.get(kind, name, Workload::of_daemon_set).await?,
+            WorkloadKind::ReplicaSet => self.get(kind, name, Workload::of_replica_set).await?,
+            WorkloadKind::Job => self.get(kind, name, Workload::of_job).await?,
+            WorkloadKind::CronJob => self.get(kind, name, Workload::of_cron_job).await?,
+            WorkloadKind::Pod => self.get(kind, name, PodObject::as_workload).await?,
+            // Nothing on the command line names one; the API server is asked which it is.
             WorkloadKind::Custom(_) => Sought::NoSuchKind,
         };
-        let mut workload = self.found(sought)?;
-        let report = name_of(kind.as_str(), &workload.id.name).into();
-        let report = self.lister.get("DriftReport", &self.namespace, &report).await?;
-        hear_as_reported(&mut workload, &report);
+        let workload = found(sought, || self.place(self.args.object.kind.clone(), name))?;
+        let report = self.report(&workload.id).await?;
+        let operator = self.operator(&report).await?;
+        let (referrer, forbidden) = self.referrer(&workload.id, &operator).await?;
+        self.facts(workload, referrer, report, operator, forbidden).await
+    }
+
+    /// One of a kind that the API server is asked for.
+    async fn custom(self, other: &OtherKind) -> Result<Facts, Failure> {
+        let object = &self.args.object;
+        let Sought::Found(served) = self.lister.served_kinds().await? else {
+            return Err(ExplainError::KindsForbidden.into());
+        };
+        // The report is named as the operator calls the kind, which its flags say.
+        let operator = self.operator(&Sought::Absent).await?;
+        let watched = operator.watched_kinds();
+        let Resolved { kind, resource } = kinds::resolve(object, other, &served, watched)?;
+        let place = |name: &Name| self.place(Kind::Workload(WorkloadKind::Custom(kind)), name);
+        let sought: Sought<CustomObject> =
+            self.lister.get_of(&kind.kind, &self.namespace, &object.name, &resource).await?;
+        let custom = found(sought, || place(&object.name))?;
+        if !custom.has_template() {
+            return Err(ExplainError::NoTemplate(place(&object.name)).into());
+        }
+        let asked = custom.read(kind).ok_or_else(|| ExplainError::Absent(place(&object.name)))?;
+        let (workload, referrer) = match &asked.template_in {
+            None => (asked, None),
+            Some(holder) => {
+                let deployment = self.get(holder.kind, &holder.name, Workload::of_deployment).await?;
+                let place = || self.place(Kind::Workload(holder.kind), &holder.name);
+                (found(deployment, place)?, Some(asked.clone()))
+            }
+        };
+        let report = self.report(&workload.id).await?;
+        let operator = self.operator(&report).await?;
+        self.facts(workload, referrer, report, operator, Vec::new()).await
+    }
+
+    async fn facts(
+        mut self,
+        workload: Workload,
+        referrer: Option<Workload>,
+        report: Sought<DriftReport>,
+        operator: Operator,
+        forbidden: Vec<&'static str>,
+    ) -> Result<Facts, Failure> {
         let namespace = self.lister.namespace(&self.namespace).await?;
-        let operator = self.operator().await?;
-        self.lister.configs().await?;
-        let known = self.known(&workload).await?;
-        Ok(Facts::Workload(Box::new(WorkloadFacts { workload, namespace, known, report, operator })))
+        let known = Known::default();
+        let mut facts = WorkloadFacts { workload, referrer, namespace, known, report, operator, forbidden };
+        facts.hear();
+        self.lister.configs(facts.operator.config_labels()).await?;
+        facts.known = self.known(&facts.workload, &facts.operator).await?;
+        Ok(Facts::Workload(Box::new(facts)))
+    }
+
+    async fn report(&self, id: &WorkloadId) -> Result<Sought<DriftReport>, LiveError> {
+        let name = name_of(id.kind.label(), &id.name).into();
+        self.lister.get("DriftReport", &self.namespace, &name).await
+    }
+
+    /// The Rollout that takes its pod template from this Deployment, where the operator watches such.
+    async fn referrer(
+        &self,
+        id: &WorkloadId,
+        operator: &Operator,
+    ) -> Result<(Option<Workload>, Vec<&'static str>), LiveError> {
+        let rollout = operator.watched_kinds().iter().find(|kind| kind.is_rollout());
+        let Some(kind) = rollout.filter(|_| id.kind == WorkloadKind::Deployment) else {
+            return Ok((None, Vec::new()));
+        };
+        let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
+        let resource = ApiResource::from_gvk(&gvk);
+        let rollouts: Sought<Vec<CustomObject>> = self.lister.list_of(&kind.kind, &self.namespace, &resource).await?;
+        Ok(match rollouts {
+            Sought::Found(rollouts) => {
+                let mut workloads = rollouts.iter().filter_map(|rollout| rollout.read(kind));
+                (workloads.find(|workload| workload.template_in.as_ref() == Some(id)), Vec::new())
+            }
+            Sought::Unknown(_) => (None, vec![kind.kind.as_str()]),
+            Sought::Absent | Sought::NoSuchKind => (None, Vec::new()),
+        })
     }
 
     async fn config(mut self, kind: ConfigKind) -> Result<Facts, Failure> {
         let id = ConfigId { kind, namespace: self.namespace.clone(), name: self.args.object.name.clone() };
         let sought = self.get_config(&id).await?;
-        let config = self.found(sought)?;
-        self.lister.configs().await?;
+        let (config, _) = found(sought, || self.place(self.args.object.kind.clone(), &id.name))?;
+        self.lister.configs(None).await?;
         self.lister.workloads().await?;
-        let Live { mut inventory, forbidden } = self.lister.into_live();
+        let Live { mut inventory, forbidden, .. } = self.lister.into_live();
         inventory.add_config(config.clone());
         let consumers = inventory.consumers();
         Ok(Facts::Config(Box::new(ConfigFacts { config, consumers, forbidden })))
     }
 
-    /// The object that is to be explained, or why there is none.
-    fn found<T>(&self, sought: Sought<T>) -> Result<T, ExplainError> {
-        let place = || Place { object: self.args.object.clone(), namespace: self.namespace.clone() };
-        match sought {
-            Sought::Found(found) => Ok(found),
-            Sought::Unknown(_) => Err(ExplainError::Forbidden(place())),
-            Sought::Absent | Sought::NoSuchKind => Err(ExplainError::Absent(place())),
-        }
+    fn place(&self, kind: Kind, name: &Name) -> Place {
+        Place { object: ObjectName { kind, name: name.clone() }, namespace: self.namespace.clone() }
     }
 
-    async fn get<K>(&self, read: fn(&K) -> Option<Workload>) -> Result<Sought<Workload>, LiveError>
+    async fn get<K>(
+        &self,
+        kind: WorkloadKind,
+        name: &Name,
+        read: fn(&K) -> Option<Workload>,
+    ) -> Result<Sought<Workload>, LiveError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let object = &self.args.object;
-        let sought = self.lister.get::<K>(object.kind.as_str(), &self.namespace, &object.name).await?;
+        let sought = self.lister.get::<K>(kind.as_str(), &self.namespace, name).await?;
         Ok(sought.and_then(|found| read(&found)))
     }
 
-    async fn operator(&self) -> Result<Operator, LiveError> {
-        let namespace = self.args.operator_namespace.clone();
-        let found: Sought<ConfigMap> =
-            self.lister.get("ConfigMap", &namespace.as_str().into(), &CONFIG_MAP.into()).await?;
-        let published = found.and_then(|found| Published::from_data(&found.data.unwrap_or_default()).ok());
-        Ok(Operator { namespace, published })
+    /// What there is to see of the operator: in the namespace that is asked for, else in that of who keeps the report.
+    async fn operator(&self, report: &Sought<DriftReport>) -> Result<Operator, LiveError> {
+        let reported = match report {
+            Sought::Found(report) => report.status.as_ref().and_then(|status| status.reload.as_ref()),
+            Sought::Absent | Sought::NoSuchKind | Sought::Unknown(_) => None,
+        };
+        let reported = reported.map(|reload| reload.instance.as_str());
+        let namespace = self.args.operator_namespace.as_deref().or(reported).unwrap_or(USUAL_NAMESPACE).to_owned();
+        let place = Name::from(namespace.as_str());
+        let config_map: Sought<ConfigMap> = self.lister.get("ConfigMap", &place, &CONFIG_MAP.into()).await?;
+        let published = match config_map.map(|found| Published::from_data(&found.data.unwrap_or_default())) {
+            Sought::Found(Err(_)) => Sought::Unknown(Unknown::Unreadable),
+            other => other.and_then(Result::ok),
+        };
+        let lease: Sought<Lease> = self.lister.get("Lease", &place, &LEASE.into()).await?;
+        let lease = lease.map(|lease| Holding::of(&lease, Timestamp::now()));
+        let crd = self.lister.metadata_of_crd(&DriftReport::crd_name().into()).await?;
+        let crd = crd.map(|metadata| metadata.annotations.and_then(|mut all| all.remove(VERSION)));
+        Ok(Operator { namespace, published, lease, crd })
     }
 
     /// The configs that were listed; of kinds that may not be listed, those that the workload names.
-    async fn known(self, workload: &Workload) -> Result<Known, LiveError> {
+    async fn known(self, workload: &Workload, operator: &Operator) -> Result<Known, LiveError> {
         let literal = workload.opt_in.reload_on.iter().filter_map(|pattern| pattern.literal(&self.namespace));
         let named: BTreeSet<ConfigId> = workload.consumption.configs().into_iter().cloned().chain(literal).collect();
         let mut alone = Vec::new();
         for id in named.into_iter().filter(|id| self.lister.is_forbidden(id.kind)) {
             alone.push((self.get_config(&id).await?, id));
         }
-        let Live { inventory, .. } = self.lister.into_live();
-        let mut known = Known { configs: inventory.into_configs(), ..Known::default() };
+        let mut live = self.lister.into_live();
+        let mut unknown = BTreeMap::new();
         for (sought, id) in alone {
             match sought {
-                Sought::Found(config) => drop(known.configs.insert(config)),
-                Sought::Unknown(unknown) => drop(known.unknown.insert(id, unknown)),
+                Sought::Found((config, metadata)) => live.add_config(config, &metadata, operator.config_labels()),
+                Sought::Unknown(why) => drop(unknown.insert(id, why)),
                 Sought::Absent | Sought::NoSuchKind => {}
             }
         }
-        Ok(known)
+        let Live { inventory, unselected, .. } = live;
+        Ok(Known { configs: inventory.into_configs(operator.partly_seen()), unknown, unselected })
     }
 
-    async fn get_config(&self, id: &ConfigId) -> Result<Sought<Config>, LiveError> {
+    async fn get_config(&self, id: &ConfigId) -> Result<Sought<(Config, ObjectMeta)>, LiveError> {
         let ConfigId { kind, namespace, name } = id;
         Ok(match kind {
             ConfigKind::ConfigMap => {
                 let sought = self.lister.get::<ConfigMapObject>(kind.as_str(), namespace, name).await?;
-                sought.and_then(|found| Some(found.config))
+                sought.map(|found| (found.config.clone(), found.meta().clone()))
             }
             ConfigKind::Secret => {
                 let sought = self.lister.get::<SecretObject>(kind.as_str(), namespace, name).await?;
-                sought.and_then(|found| Some(found.config))
+                sought.map(|found| (found.config.clone(), found.meta().clone()))
             }
         })
+    }
+}
+
+/// What was asked for, or why there is none.
+fn found<T>(sought: Sought<T>, place: impl Fn() -> Place) -> Result<T, ExplainError> {
+    match sought {
+        Sought::Found(found) => Ok(found),
+        Sought::Unknown(_) => Err(ExplainError::Forbidden(place())),
+        Sought::Absent | Sought::NoSuchKind => Err(ExplainError::Absent(place())),
     }
 }

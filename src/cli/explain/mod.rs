@@ -1,6 +1,7 @@
 //! `restamp explain`: why a workload rolls, or does not; who declares, owns and reads the keys of a config.
 
 mod files;
+mod kinds;
 mod live;
 mod object;
 mod table;
@@ -12,14 +13,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api::drift_report::DriftReport;
-use crate::api::published::USUAL_NAMESPACE;
 use crate::cli::Failure;
 use crate::cli::appliers::Appliers;
 use crate::connect::Target;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
 use crate::model::explain::{
-    ConfigExplanation, Known, Operator, Sought, WorkloadExplanation, WorkloadSight, of_config, of_workload,
+    ConfigExplanation, Known, Operator, Sought, WorkloadExplanation, WorkloadSight, hear, of_config, of_workload,
 };
 use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
@@ -29,7 +29,8 @@ use object::{ObjectName, Place};
 /// ConfigMap or Secret.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The object, as kubectl names it: deployment/web, sts/db, secret/web-env.
+    /// The object, as kubectl names it: deployment/web, sts/db, secret/web-env; or rollout.argoproj.io/web, and any
+    /// other kind with a pod template.
     #[arg(value_name = "KIND/NAME")]
     object: ObjectName,
     /// Look into this file instead of a cluster: YAML or JSON, as `kubectl get -o yaml --show-managed-fields` prints it;
@@ -44,9 +45,9 @@ pub struct Args {
     output: Output,
     #[command(flatten)]
     appliers: Appliers,
-    /// The namespace that the operator is installed in.
-    #[arg(long, value_name = "NAMESPACE", default_value = USUAL_NAMESPACE)]
-    operator_namespace: String,
+    /// The namespace that the operator is installed in [default: the one that the object's report names, or restamp-system]
+    #[arg(long, value_name = "NAMESPACE")]
+    operator_namespace: Option<String>,
     #[command(flatten)]
     target: Target,
 }
@@ -71,6 +72,27 @@ pub enum ExplainError {
     #[error("you may not read {0}; grant get on {plural} in namespace {namespace}",
         plural = .0.object.kind.plural(), namespace = .0.namespace)]
     Forbidden(Place),
+    /// There is no such kind.
+    #[error(
+        "{kind:?} is no kind that can be explained; it can be {known}, or another kind with a pod template that is \
+         installed, such as rollout.argoproj.io",
+        kind = .0.kind.as_str(), known = object::kinds()
+    )]
+    NoSuchKind(ObjectName),
+    /// There are several.
+    #[error("{kind:?} is the name of several kinds; choose one: {kinds}", kind = .object.kind.as_str())]
+    SeveralKinds {
+        /// The object.
+        object: ObjectName,
+        /// The kinds.
+        kinds: String,
+    },
+    /// It can't be said which kinds there are.
+    #[error("you may not see which kinds there are; bind the ClusterRole system:discovery")]
+    KindsForbidden,
+    /// It is of a kind without a pod template.
+    #[error("{0} has no pod template at spec.template, so it reads no configs and nothing rolls it")]
+    NoTemplate(Place),
     /// It is not in the files.
     #[error("there is no {0} in the files; give the file that has it with --filename")]
     NotInFiles(String),
@@ -98,11 +120,28 @@ enum Facts {
 }
 
 struct WorkloadFacts {
+    /// What is stamped.
     workload: Workload,
+    /// The one that takes its pod template from it.
+    referrer: Option<Workload>,
     namespace: Sought<Namespace>,
     known: Known,
     report: Sought<DriftReport>,
     operator: Operator,
+    /// The kinds that may not be listed, so that a referrer may be missing.
+    forbidden: Vec<&'static str>,
+}
+
+impl WorkloadFacts {
+    /// Reads the annotations in the vocabulary that counts.
+    fn hear(&mut self) {
+        let Self { workload, referrer, namespace, operator, report, .. } = self;
+        hear(workload, namespace, operator, report);
+        if let Some(referrer) = referrer {
+            hear(referrer, namespace, operator, report);
+            workload.opt_in = workload.opt_in_with(Some(referrer)).clone();
+        }
+    }
 }
 
 struct ConfigFacts {
@@ -130,21 +169,24 @@ pub fn run(args: &Args, out: &mut impl Write, log: &mut impl Write) -> Result<()
 
 impl Facts {
     fn warn(&self, log: &mut impl Write) -> io::Result<()> {
-        let forbidden = match self {
-            Self::Workload(_) => &[],
-            Self::Config(facts) => facts.forbidden.as_slice(),
+        let (forbidden, effect) = match self {
+            Self::Workload(facts) => (&facts.forbidden, "annotations of one with its pod template here are not seen"),
+            Self::Config(facts) => (&facts.forbidden, "the consumers of keys are not complete"),
         };
         forbidden.iter().try_for_each(|kind| {
-            let effect = "so the consumers of keys are not complete; grant list on them to change that";
-            writeln!(log, "warning: listing {kind} objects is forbidden, {effect}")
+            writeln!(
+                log,
+                "warning: listing {kind} objects is forbidden, so {effect}; grant list on them to change that"
+            )
         })
     }
 
     fn explain(&self, args: &Args) -> Explanation {
         match self {
             Self::Workload(facts) => {
-                let WorkloadFacts { workload, namespace, known, report, operator } = &**facts;
-                let sight = WorkloadSight { workload, namespace, known, report, operator };
+                let WorkloadFacts { workload, referrer, namespace, known, report, operator, .. } = &**facts;
+                let referrer = referrer.as_ref().map(|referrer| &referrer.id);
+                let sight = WorkloadSight { workload, referrer, namespace, known, report, operator };
                 Explanation::Workload(Box::new(of_workload(&sight)))
             }
             Self::Config(facts) => {

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use crate::cli::table::{age, laid_out, printable, reading};
 use crate::model::explain::{
-    ConfigExplanation, KeyExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject, Verdict,
-    WorkloadExplanation,
+    ConfigExplanation, KeyExplanation, OperatorExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject,
+    Verdict, WorkloadExplanation,
 };
 use crate::model::names::{KeyName, Name};
 
@@ -15,6 +15,9 @@ use crate::model::names::{KeyName, Name};
 pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     let WorkloadExplanation { verdict, problems, missing, readings, reload, no_reload, .. } = workload;
     writeln!(out, "{}", title(&workload.subject))?;
+    if let Some(referrer) = &workload.template_of {
+        writeln!(out, "Stamped in place of {}, which takes its pod template from here", title(referrer))?;
+    }
     writeln!(out, "Rolls when its config changes: {}; {}", verdict.rolls, printable(&verdict.message))?;
     for problem in problems {
         writeln!(out, "Problem: {}", printable(problem))?;
@@ -31,10 +34,22 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
     }
     writeln!(out)?;
     match (reload, no_reload) {
-        (Some(reload), _) => of_reload(reload, now, out),
-        (None, Some(no_reload)) => writeln!(out, "Reload: {}", printable(&no_reload.message)),
-        (None, None) => Ok(()),
+        (Some(reload), _) => of_reload(reload, now, out)?,
+        (None, Some(no_reload)) => writeln!(out, "Reload: {}", printable(&no_reload.message))?,
+        (None, None) => {}
     }
+    match &workload.operator {
+        Some(operator) => of_operator(operator, out),
+        None => Ok(()),
+    }
+}
+
+fn of_operator(operator: &OperatorExplanation, out: &mut impl Write) -> io::Result<()> {
+    let OperatorExplanation { namespace, version, running, remarks } = operator;
+    let version = version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
+    let line = format!("Operator: {} in namespace {namespace}{version}", running.as_str());
+    writeln!(out, "\n{}", printable(&line))?;
+    remarks.iter().try_for_each(|remark| writeln!(out, "Operator: {}", printable(&remark.message)))
 }
 
 fn title(subject: &Subject) -> String {

@@ -119,7 +119,8 @@ impl Header {
         }
     }
 
-    fn type_or<'a>(&'a self, default: ItemType<'a>) -> (&'a str, &'a str) {
+    /// Its type, or the one that its list gives it.
+    pub(super) fn type_or<'a>(&'a self, default: ItemType<'a>) -> (&'a str, &'a str) {
         let api_version = self.0.api_version.as_deref().or(default.api_version);
         let kind = self.0.kind.as_deref().or(default.kind);
         (api_version.unwrap_or_default(), kind.unwrap_or_default())

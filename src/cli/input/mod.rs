@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use crate::cli::inventory::Inventory;
+use crate::model::custom::CustomKind;
 use document::Document;
 use header::Header;
 use object::Objects;
@@ -87,13 +88,16 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// All objects in these files; `-` is standard input.
-pub fn read(files: &[PathBuf]) -> Result<Inventory, InputError> {
+/// Tells of a type, by its `apiVersion` and kind, whether it is a custom kind that is looked for.
+pub type Wanted<'a> = &'a dyn Fn(&str, &str) -> Option<&'static CustomKind>;
+
+/// All objects in these files, with those of the wanted custom kinds; `-` is standard input.
+pub fn read(files: &[PathBuf], wanted: Wanted<'_>) -> Result<Inventory, InputError> {
     let mut inventory = Inventory::default();
     for file in files {
         let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
         let text = text_of(file).map_err(|source| InputError::Unreadable { file: name.clone(), source })?;
-        read_text(&name, &text, &mut inventory)?;
+        read_text(&name, &text, &mut inventory, wanted)?;
     }
     Ok(inventory)
 }
@@ -109,7 +113,7 @@ fn text_of(file: &Path) -> io::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(text.trim_start_matches('\u{feff}').to_owned()))
 }
 
-fn read_text(file: &str, text: &str, inventory: &mut Inventory) -> Result<(), InputError> {
+fn read_text(file: &str, text: &str, inventory: &mut Inventory, wanted: Wanted<'_>) -> Result<(), InputError> {
     let mut number = 0;
     for part in document::split(text) {
         let documents = part.documents().map_err(|(format, line)| InputError::Syntax {
@@ -119,7 +123,7 @@ fn read_text(file: &str, text: &str, inventory: &mut Inventory) -> Result<(), In
         for document in documents {
             number += 1;
             let place = |line| Place { file: file.to_owned(), document: number, line };
-            read_document(&document, inventory, place)?;
+            read_document(&document, inventory, wanted, place)?;
         }
     }
     Ok(())
@@ -128,6 +132,7 @@ fn read_text(file: &str, text: &str, inventory: &mut Inventory) -> Result<(), In
 fn read_document(
     document: &Document<'_>,
     inventory: &mut Inventory,
+    wanted: Wanted<'_>,
     place: impl Fn(usize) -> Place,
 ) -> Result<(), InputError> {
     if let Some(without_kind) = document.header.first_without_kind() {
@@ -140,7 +145,7 @@ fn read_document(
             },
         });
     }
-    let mut objects = Objects::new(inventory);
+    let mut objects = Objects::new(inventory, wanted);
     document.read(&mut objects).map_err(|(flaw, line)| InputError::Malformed {
         place: place(line),
         object: objects.current(),

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::Wanted;
 use super::header::{Header, ItemType, Shape};
 use crate::api::drift_report::DriftReport;
 use crate::cli::inventory::Inventory;
@@ -20,12 +21,13 @@ use crate::model::workload::Workload;
 /// Takes the objects of a document into an inventory.
 pub(super) struct Objects<'i> {
     inventory: &'i mut Inventory,
+    wanted: Wanted<'i>,
     current: String,
 }
 
 impl<'i> Objects<'i> {
-    pub(super) fn new(inventory: &'i mut Inventory) -> Self {
-        Self { inventory, current: String::new() }
+    pub(super) fn new(inventory: &'i mut Inventory, wanted: Wanted<'i>) -> Self {
+        Self { inventory, wanted, current: String::new() }
     }
 
     /// Reads a document about which this is known.
@@ -61,7 +63,9 @@ impl<'i> Objects<'i> {
             WorkloadKind::Job => self.add(object, Workload::of_job),
             WorkloadKind::CronJob => self.add(object, Workload::of_cron_job),
             WorkloadKind::Pod => self.add(object, PodObject::as_workload),
-            WorkloadKind::Custom(kind) => self.add(object, |object: &CustomObject| object.read(kind)),
+            WorkloadKind::Custom(kind) => {
+                self.add(object, |object: &CustomObject| object.has_template().then(|| object.read(kind)).flatten())
+            }
         }
     }
 
@@ -117,6 +121,10 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
                 object.deserialize_map(ListVisitor(Items { items, default, objects: self.objects }))
             }
             Shape::Other => {
+                let (api_version, kind) = self.header.type_or(self.default);
+                if let Some(kind) = (self.objects.wanted)(api_version, kind) {
+                    return self.objects.add_workload(WorkloadKind::Custom(kind), object);
+                }
                 self.objects.inventory.passed_over += 1;
                 IgnoredAny::deserialize(object).map(|_| ())
             }

@@ -7,6 +7,7 @@ pub mod object;
 pub mod rollout;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::str::FromStr;
 
 use crate::model::names::{ConfigKind, WorkloadKind};
@@ -33,9 +34,20 @@ impl CustomKind {
         self.api_version.split_once('/').map_or(self.api_version.as_str(), |(_, version)| version)
     }
 
+    /// Whether it is Argo's Rollout, of which more is known.
+    pub fn is_rollout(&self) -> bool {
+        self.group() == "argoproj.io" && self.kind == "Rollout"
+    }
+
     /// Whether an object of this type is of this kind, in whatever version.
     pub fn is(&self, api_version: &str, kind: &str) -> bool {
         self.kind == kind && self.group() == group_of(api_version)
+    }
+}
+
+impl fmt::Display for CustomKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.api_version, self.kind)
     }
 }
 

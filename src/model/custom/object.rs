@@ -120,9 +120,6 @@ impl Resource for CustomObject {
     }
 }
 
-const ARGO: &str = "argoproj.io";
-const ROLLOUT: &str = "Rollout";
-
 impl CustomObject {
     /// What is kept of it.
     pub fn read(&self, kind: &'static CustomKind) -> Option<Workload> {
@@ -130,10 +127,15 @@ impl CustomObject {
         let template = spec.template.0.as_ref();
         let mut workload = Workload::of_template(WorkloadKind::Custom(kind), &self.metadata, template)?;
         workload.progress = self.progress(&spec);
-        if kind.group() == ARGO && kind.kind == ROLLOUT {
+        if kind.is_rollout() {
             self.read_rollout(&spec, &mut workload);
         }
         Some(workload)
+    }
+
+    /// Whether it has a pod template, or says where that stands.
+    pub fn has_template(&self) -> bool {
+        self.spec.0.as_ref().is_some_and(|spec| spec.template.0.is_some() || spec.workload_ref.0.is_some())
     }
 
     /// What only an Argo Rollout has.

@@ -11,9 +11,9 @@ mod why;
 mod workload;
 
 pub use config::{ConfigExplanation, DriftOfKey, KeyExplanation, OwnedKeys, of_config};
-pub use operator::Operator;
+pub use operator::{Operator, OperatorExplanation, Remark, RemarkReason, Running};
 pub use readings::{Existence, Reading};
 pub use reload::{NoReload, NoReloadReason, OpenChange, Reload, ReloadOfConfig};
 pub use sought::{Known, Sought, Unknown};
 pub use why::{Rolls, Verdict, Why};
-pub use workload::{Subject, WorkloadExplanation, WorkloadSight, hear_as_reported, of_workload};
+pub use workload::{Subject, WorkloadExplanation, WorkloadSight, hear, of_workload};

@@ -186,7 +186,7 @@ impl Case<'_> {
         let as_a_whole = self.why_at_all();
         match as_a_whole.rolls() {
             Rolls::No => return as_a_whole,
-            Rolls::Unknown if !self.counting.names(config) => return as_a_whole,
+            Rolls::Unknown if !self.counting.names(config) || as_a_whole.is_of_scope() => return as_a_whole,
             Rolls::Unknown | Rolls::Yes => {}
         }
         let excludes_key = key.is_some_and(|key| self.counting.excludes_key(config, key));
@@ -211,7 +211,11 @@ impl Case<'_> {
 
     /// What the config has to say about it.
     fn of_the_config_itself(&self, id: &ConfigId) -> Option<Why> {
-        let Known { configs, unknown } = self.known;
+        let Known { configs, unknown, unselected } = self.known;
+        let ignored = self.operator.scope().is_some_and(|scope| scope.ignored.contains(&id.kind));
+        if ignored || unselected.contains(id) {
+            return Some(Why::ConfigNotWatched);
+        }
         if let Some(unknown) = unknown.get(id) {
             return Some(Why::ConfigUnknown(*unknown));
         }

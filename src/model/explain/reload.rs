@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::operator::OperatorExplanation;
 use super::sought::{Sought, Unknown};
 use super::why::{Rolls, Why};
 use super::workload::WorkloadSight;
@@ -83,7 +84,11 @@ pub enum NoReloadReason {
 }
 
 /// How reloading stands, or why that is not known.
-pub(super) fn reload_of(sight: &WorkloadSight<'_>, why: &Why) -> (Option<Reload>, Option<NoReload>) {
+pub(super) fn reload_of(
+    sight: &WorkloadSight<'_>,
+    why: &Why,
+    operator: Option<&OperatorExplanation>,
+) -> (Option<Reload>, Option<NoReload>) {
     let no = |reason, message: &str| (None, Some(NoReload { reason, message: message.to_owned() }));
     let reload = match sight.report {
         Sought::Found(report) => match report.status.as_ref().and_then(|status| status.reload.as_ref()) {
@@ -103,13 +108,15 @@ pub(super) fn reload_of(sight: &WorkloadSight<'_>, why: &Why) -> (Option<Reload>
     }
     match sight.report {
         Sought::Found(_) | Sought::Absent => {
-            no(NoReloadReason::NoReport, &sight.operator.why_no_report(&sight.workload.id.namespace))
+            let remark = operator.and_then(|operator| operator.remarks.first());
+            let look = "the operator runs and watches it; if this stays so, see its log";
+            no(NoReloadReason::NoReport, &format!("no report yet: {}", remark.map_or(look, |remark| &remark.message)))
         }
         Sought::NoSuchKind => no(
             NoReloadReason::NotInstalled,
             "the custom resource DriftReport is not installed, so no operator keeps a record: is restamp installed?",
         ),
-        Sought::Unknown(Unknown::Forbidden) => no(
+        Sought::Unknown(Unknown::Forbidden | Unknown::Unreadable) => no(
             NoReloadReason::Forbidden,
             "not known, since you may not read its DriftReport; grant get on driftreports.restamp.dev",
         ),

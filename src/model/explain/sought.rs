@@ -1,6 +1,6 @@
 //! What was looked for, and what became of it: whoever asks may not be allowed to look, and a file may not have it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::model::config::Configs;
@@ -20,6 +20,11 @@ pub enum Sought<T> {
 }
 
 impl<T> Sought<T> {
+    /// What is made of what was found.
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Sought<U> {
+        self.and_then(|found| Some(make(found)))
+    }
+
     /// What is read from what was found; it is not there if there is nothing to read.
     pub fn and_then<U>(self, read: impl FnOnce(T) -> Option<U>) -> Sought<U> {
         match self {
@@ -40,6 +45,8 @@ pub enum Unknown {
     NotInFiles,
     /// The files have a manifest of it that no API server has seen.
     OnlyManifest,
+    /// It is there, and another version of restamp, or somebody else, wrote it.
+    Unreadable,
 }
 
 impl fmt::Display for Unknown {
@@ -47,6 +54,7 @@ impl fmt::Display for Unknown {
         f.write_str(match self {
             Self::Forbidden => "you may not read it",
             Self::NotInFiles => "the files have no object of its kind",
+            Self::Unreadable => "this version of restamp can't read it",
             Self::OnlyManifest => "the files have only a manifest of it with stringData, which no live object has",
         })
     }
@@ -59,4 +67,6 @@ pub struct Known {
     pub configs: Configs,
     /// Those of which nothing is known, and why.
     pub unknown: BTreeMap<ConfigId, Unknown>,
+    /// Those that lack the labels which the operator looks for.
+    pub unselected: BTreeSet<ConfigId>,
 }

@@ -8,6 +8,7 @@ use super::sought::Unknown;
 use crate::api::annotations::{AUTO_RELOAD, IGNORE, RELOAD_EXCLUDE, RELOAD_ON};
 use crate::api::auto_reload::AutoReload;
 use crate::api::ignore::Ignore;
+use crate::api::published::CONFIG_MAP;
 use crate::api::stakater;
 use crate::model::names::WorkloadKind;
 use crate::model::namespace::Barred;
@@ -44,10 +45,26 @@ pub enum Why {
     ByStakater(AutoReload),
     /// Reloader's annotations would ask for it, and it is not known whether they count.
     StakaterUnheard,
+    /// The operator takes every workload for opted in of which nobody says anything.
+    ByFlag(AutoReload),
     /// The workload names the config.
     Named,
     /// Nobody asks for it.
     NotOptedIn,
+    /// Nobody asks for it, and the operator's flags, which might, are not known.
+    FlagsUnknown(Unknown),
+    /// Reloader's annotations ask for it, and they don't count here.
+    StakaterDoesNotCount,
+    /// The operator in this namespace does not watch the workload's.
+    NamespaceNotWatched(String),
+    /// The operator watches the namespaces with these labels, and those of the workload's are not known.
+    ScopeUnknown(String, Unknown),
+    /// The operator is not told of the custom kind.
+    KindNotWatched(String),
+    /// Whether the operator is told of the custom kind is not known.
+    KindUnheard(String),
+    /// The operator is told never to roll the kind.
+    KindIgnored(WorkloadKind),
     /// Its namespace asks for it, and that does not count for this workload.
     NamespaceBarred(Barred),
     /// It does not ask for it itself, and its namespace is not known.
@@ -70,6 +87,8 @@ pub enum Why {
     KindDoesNotRoll(WorkloadKind),
     /// This workload counts in its place, as `Kind/name`.
     CountsAs(String),
+    /// The operator is told not to look at the config.
+    ConfigNotWatched,
     /// Nothing is known of the config.
     ConfigUnknown(Unknown),
 }
@@ -78,11 +97,20 @@ impl Why {
     /// Whether a change rolls the workload.
     pub fn rolls(&self) -> Rolls {
         match self {
-            Self::OptedIn(_) | Self::ByNamespace(_) | Self::ByStakater(_) | Self::Named => Rolls::Yes,
-            Self::UnreadableAnnotation | Self::StakaterUnheard | Self::NamespaceUnknown(_) | Self::ConfigUnknown(_) => {
-                Rolls::Unknown
-            }
+            Self::OptedIn(_) | Self::ByNamespace(_) | Self::ByStakater(_) | Self::ByFlag(_) | Self::Named => Rolls::Yes,
+            Self::UnreadableAnnotation
+            | Self::StakaterUnheard
+            | Self::FlagsUnknown(_)
+            | Self::ScopeUnknown(..)
+            | Self::KindUnheard(_)
+            | Self::NamespaceUnknown(_)
+            | Self::ConfigUnknown(_) => Rolls::Unknown,
             Self::NotOptedIn
+            | Self::StakaterDoesNotCount
+            | Self::NamespaceNotWatched(_)
+            | Self::KindNotWatched(_)
+            | Self::KindIgnored(_)
+            | Self::ConfigNotWatched
             | Self::NamespaceBarred(_)
             | Self::OptedOut
             | Self::ReadInPlace
@@ -95,6 +123,11 @@ impl Why {
         }
     }
 
+    /// Whether it is about the workload as a whole: that something names a config makes no difference.
+    pub(super) fn is_of_scope(&self) -> bool {
+        matches!(self, Self::ScopeUnknown(..) | Self::KindUnheard(_))
+    }
+
     /// The reason in one word.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -102,6 +135,15 @@ impl Why {
             Self::ByNamespace(_) => "ByNamespace",
             Self::ByStakater(_) => "ByStakater",
             Self::StakaterUnheard => "StakaterUnheard",
+            Self::ByFlag(_) => "ByFlag",
+            Self::FlagsUnknown(_) => "FlagsUnknown",
+            Self::StakaterDoesNotCount => "StakaterDoesNotCount",
+            Self::NamespaceNotWatched(_) => "NamespaceNotWatched",
+            Self::ScopeUnknown(..) => "ScopeUnknown",
+            Self::KindNotWatched(_) => "KindNotWatched",
+            Self::KindUnheard(_) => "KindUnheard",
+            Self::KindIgnored(_) => "KindIgnored",
+            Self::ConfigNotWatched => "ConfigNotWatched",
             Self::Named => "Named",
             Self::NotOptedIn => "NotOptedIn",
             Self::NamespaceBarred(_) => "NamespaceDoesNotCount",
@@ -137,6 +179,33 @@ impl fmt::Display for Why {
             ),
             Self::Named => write!(f, "{RELOAD_ON}, or Reloader's annotation reload, names it"),
             Self::NotOptedIn => write!(f, "not opted in: no {AUTO_RELOAD} on it, its pod template or its namespace"),
+            Self::FlagsUnknown(unknown) => write!(
+                f,
+                "no {AUTO_RELOAD} on it, its pod template or its namespace; whether restamp runs with --auto-reload-all is \
+                 not known: of ConfigMap {CONFIG_MAP}, {unknown}"
+            ),
+            Self::ByFlag(_) => f.write_str("the operator runs with --auto-reload-all, and nobody says otherwise"),
+            Self::StakaterDoesNotCount => f.write_str(
+                "Reloader's annotations ask for it, and don't count: the operator runs without --stakater-annotations, or \
+                 not for this namespace",
+            ),
+            Self::NamespaceNotWatched(operator) => {
+                write!(f, "the operator in namespace {operator} does not watch this namespace")
+            }
+            Self::ScopeUnknown(labels, unknown) => write!(
+                f,
+                "the operator watches namespaces that are labelled {labels}, and the labels of this one are not known: {unknown}"
+            ),
+            Self::KindNotWatched(kind) => write!(f, "the operator runs without --workload-kind {kind}"),
+            Self::KindUnheard(kind) => write!(
+                f,
+                "restamp rolls it where it runs with --workload-kind {kind}; what it publishes does not tell here, and \
+                 there is no record of the workload that does"
+            ),
+            Self::KindIgnored(kind) => write!(f, "the operator runs with --ignore-workload-kind {kind}"),
+            Self::ConfigNotWatched => f.write_str(
+                "the operator does not look at the config: it runs with --config-selector or --ignore-config-kind",
+            ),
             Self::NamespaceBarred(barred) => {
                 write!(f, "not opted in: {AUTO_RELOAD} of its namespace does not count for it, since {barred}")
             }

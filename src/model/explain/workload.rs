@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::operator::Operator;
+use super::operator::{Operator, OperatorExplanation};
 use super::readings::Reading;
 use super::reload::{NoReload, Reload, reload_of};
-use super::sought::{Known, Sought};
+use super::sought::{Known, Sought, Unknown};
 use super::why::{Verdict, Why};
 use crate::api::annotations::AUTO_RELOAD;
 use crate::api::auto_reload::AutoReload;
@@ -15,8 +15,9 @@ use crate::api::reload_status::ReloadStatus;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
 use crate::model::decide::Hold;
-use crate::model::names::{ConfigKind, Name, WorkloadId};
+use crate::model::names::{ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
+use crate::model::scope::Membership;
 use crate::model::workload::{Owned, Workload};
 
 /// All that is looked at for one workload.
@@ -24,6 +25,8 @@ use crate::model::workload::{Owned, Workload};
 pub struct WorkloadSight<'a> {
     /// The workload.
     pub workload: &'a Workload,
+    /// The one that takes its pod template from it, if one does.
+    pub referrer: Option<&'a WorkloadId>,
     /// Its namespace.
     pub namespace: &'a Sought<Namespace>,
     /// The configs of its namespace.
@@ -46,10 +49,17 @@ pub struct Subject {
     pub name: Name,
 }
 
-/// Reads its annotations in the vocabulary that they were read in when its report was written.
-pub fn hear_as_reported(workload: &mut Workload, report: &Sought<DriftReport>) {
-    if let Some(reload) = reported(report) {
-        workload.hear(reload.record.counting.vocabulary);
+/// Reads its annotations in the vocabulary that counts in its namespace, as the operator publishes; else in the one that
+/// they were read in when its report was written.
+pub fn hear(workload: &mut Workload, namespace: &Sought<Namespace>, operator: &Operator, report: &Sought<DriftReport>) {
+    let labels = match namespace {
+        Sought::Found(namespace) => Some(&namespace.labels),
+        Sought::Absent | Sought::NoSuchKind | Sought::Unknown(_) => None,
+    };
+    let published = operator.published().and_then(|published| published.participation.stakater.vocabulary(labels));
+    let reported = || reported(report).map(|reload| reload.record.counting.vocabulary);
+    if let Some(vocabulary) = published.or_else(reported) {
+        workload.hear(vocabulary);
     }
 }
 
@@ -66,6 +76,8 @@ fn reported(report: &Sought<DriftReport>) -> Option<&ReloadStatus> {
 pub struct WorkloadExplanation {
     /// Which one.
     pub subject: Subject,
+    /// Which other workload takes its pod template from it: this one is stamped in that one's place.
+    pub template_of: Option<Subject>,
     /// Whether changes roll it at all, and why.
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -79,21 +91,26 @@ pub struct WorkloadExplanation {
     pub reload: Option<Reload>,
     /// Why that is not known, where it is not.
     pub no_reload: Option<NoReload>,
+    /// What there is to say about the operator; nothing where files are explained.
+    pub operator: Option<OperatorExplanation>,
 }
 
 /// Explains a workload.
 pub fn of_workload(sight: &WorkloadSight<'_>) -> WorkloadExplanation {
     let case = Case::new(sight);
     let why = case.why_at_all();
-    let (reload, no_reload) = reload_of(sight, &why);
+    let operator = sight.operator.explain(sight.workload);
+    let (reload, no_reload) = reload_of(sight, &why, operator.as_ref());
     WorkloadExplanation {
         subject: Subject::from(&sight.workload.id),
+        template_of: sight.referrer.map(Subject::from),
         verdict: Verdict::from(&why),
         problems: case.problems(),
         missing: case.missing(),
         readings: case.readings(),
         reload,
         no_reload,
+        operator,
     }
 }
 
@@ -102,6 +119,7 @@ pub(super) struct Case<'a> {
     pub(super) workload: &'a Workload,
     pub(super) known: &'a Known,
     pub(super) counting: Counting,
+    pub(super) operator: &'a Operator,
     namespace: &'a Sought<Namespace>,
     default: NamespaceDefault,
     before: Option<&'a Counting>,
@@ -112,12 +130,15 @@ impl<'a> Case<'a> {
         let before = reported(sight.report).map(|reload| &reload.record.counting);
         let WorkloadSight { workload, known, namespace, operator, .. } = *sight;
         let default = match namespace {
-            _ if operator.watches_named_namespaces() => NamespaceDefault::Barred(Barred::NamedNamespaces),
+            _ if operator.scope().is_some_and(|scope| !scope.watches_namespaces()) => {
+                NamespaceDefault::Barred(Barred::NamedNamespaces)
+            }
             Sought::Found(namespace) => NamespaceDefault::of(workload, Some(namespace)),
             Sought::Absent | Sought::NoSuchKind | Sought::Unknown(_) => NamespaceDefault::of(workload, None),
         };
-        let counting = workload.opt_in.counting(default.or(AutoReload::Off, before), before);
-        Self { workload, known, counting, namespace, default, before }
+        let unsaid = operator.published().map_or(AutoReload::Off, |published| published.participation.unsaid);
+        let counting = workload.opt_in.counting(default.or(unsaid, before), before);
+        Self { workload, known, counting, operator, namespace, default, before }
     }
 
     /// Whether changes roll the workload at all; a config that it names may count all the same.
@@ -129,6 +150,9 @@ impl<'a> Case<'a> {
         if !id.kind.rolls_by_template() {
             return Why::KindDoesNotRoll(id.kind);
         }
+        if let Some(why) = self.why_not_watched() {
+            return why;
+        }
         let unreadable = opt_in.problems.iter().any(|problem| problem.name == AUTO_RELOAD);
         let most = ConfigKind::ALL.map(|kind| self.auto_reload(kind)).into_iter().find(|most| *most != AutoReload::Off);
         match (opt_in.auto_reload, most) {
@@ -137,11 +161,51 @@ impl<'a> Case<'a> {
             (Some(_), Some(most)) => Why::OptedIn(most),
             (None, Some(most)) if unreadable => Why::OptedIn(most),
             (None, Some(most)) if self.is_opted_in_by_stakater() => Why::ByStakater(most),
+            (None, Some(most)) if self.is_silent() => Why::ByFlag(most),
             (None, Some(most)) => Why::ByNamespace(most),
             (_, None) if !self.counting.reload_on.is_empty() => Why::Named,
-            (_, None) if self.would_count_if_heard() => Why::StakaterUnheard,
+            (_, None) if self.would_count_if_heard() => match self.operator.published() {
+                Some(_) => Why::StakaterDoesNotCount,
+                None => Why::StakaterUnheard,
+            },
             (_, None) => self.why_not_by_namespace(),
         }
+    }
+
+    /// Why the operator does not look at the workload, or why it is not known whether it does.
+    fn why_not_watched(&self) -> Option<Why> {
+        let id = &self.workload.id;
+        let published = match (self.operator.published(), id.kind) {
+            (Some(published), _) => published,
+            (None, WorkloadKind::Custom(kind)) if self.before.is_none() => {
+                return Some(Why::KindUnheard(kind.to_string()));
+            }
+            (None, _) => return None,
+        };
+        let (labels, unknown) = match self.namespace {
+            Sought::Found(namespace) => (Some(&namespace.labels), Unknown::Forbidden),
+            Sought::Unknown(unknown) => (None, *unknown),
+            Sought::Absent | Sought::NoSuchKind => (None, Unknown::Forbidden),
+        };
+        match published.scope.watches(&id.namespace, labels) {
+            Membership::In => {}
+            Membership::Out => return Some(Why::NamespaceNotWatched(self.operator.namespace.clone())),
+            Membership::Unknown => {
+                let labels = published.scope.namespace_labels().map(ToString::to_string).unwrap_or_default();
+                return Some(Why::ScopeUnknown(labels, unknown));
+            }
+        }
+        if let WorkloadKind::Custom(kind) = id.kind
+            && published.scope.workload_kind(&kind.api_version, &kind.kind).is_none()
+        {
+            return Some(Why::KindNotWatched(kind.to_string()));
+        }
+        published.participation.ignored.contains(&id.kind).then_some(Why::KindIgnored(id.kind))
+    }
+
+    /// Whether its namespace is known to say nothing, or does not count for what the operator's flags say.
+    fn is_silent(&self) -> bool {
+        matches!(self.default, NamespaceDefault::Silent | NamespaceDefault::Barred(Barred::NamedNamespaces))
     }
 
     /// Whether Reloader's annotations opt it in, whatever its namespace says.
@@ -165,7 +229,12 @@ impl<'a> Case<'a> {
                 Why::NamespaceUnknown(*unknown)
             }
             (NamespaceDefault::Unreadable, _) if self.before.is_none() => Why::UnreadableAnnotation,
-            _ => Why::NotOptedIn,
+            _ => match self.operator.published {
+                Sought::Unknown(unknown) if unknown != Unknown::NotInFiles && self.is_silent() => {
+                    Why::FlagsUnknown(unknown)
+                }
+                _ => Why::NotOptedIn,
+            },
         }
     }
 
@@ -205,10 +274,14 @@ pub(super) mod tests {
     use super::*;
     use crate::api::annotations::RELOAD_ON;
     use crate::api::opt_in::{Annotations, OptIn};
+    use crate::api::published::Published;
     use crate::model::builders::{WorkloadBuilder, config_map, deployment};
     use crate::model::config::Configs;
-    use crate::model::explain::{Rolls, Unknown};
-    use crate::model::names::WorkloadKind;
+    use crate::model::custom::{self, CustomKind};
+    use crate::model::explain::Rolls;
+    use crate::model::explain::operator::tests::{published, well};
+    use crate::model::participation::{Participation, Stakater};
+    use crate::model::scope::{Namespaces, Scope};
     use rstest::rstest;
 
     /// What is looked at, of which a test changes what it is about.
@@ -227,7 +300,7 @@ pub(super) mod tests {
             namespace: Sought::Found(namespace(Ok(None))),
             known: Known::default(),
             report: Sought::Absent,
-            operator: Operator { namespace: "restamp-system".to_owned(), published: Sought::Absent },
+            operator: Operator { published: Sought::Absent, ..well() },
         }
     }
 
@@ -264,15 +337,33 @@ pub(super) mod tests {
             self
         }
 
-        fn watching(mut self, namespaces: &[&str]) -> Self {
-            let namespaces = namespaces.iter().map(|name| (*name).to_owned()).collect();
-            self.operator.published = Sought::Found(crate::model::explain::operator::tests::published(namespaces));
+        /// The operator says this of itself.
+        pub(in crate::model::explain) fn published(mut self, published: Published) -> Self {
+            self.operator.published = Sought::Found(published);
+            self
+        }
+
+        fn watching(self, namespaces: &[&str]) -> Self {
+            let names = namespaces.iter().map(|name| Name::from(*name)).collect();
+            self.scope(Scope { namespaces: Namespaces::Only(names), ..Scope::default() })
+        }
+
+        fn scope(self, scope: Scope) -> Self {
+            self.published(Published { scope, ..published() })
+        }
+
+        fn taking_part(self, participation: Participation) -> Self {
+            self.published(Published { participation, ..published() })
+        }
+
+        fn hidden(mut self) -> Self {
+            self.operator.published = Sought::Unknown(Unknown::Forbidden);
             self
         }
 
         pub(in crate::model::explain) fn explain(&self) -> WorkloadExplanation {
             let Self { workload, namespace, known, report, operator } = self;
-            of_workload(&WorkloadSight { workload, namespace, known, report, operator })
+            of_workload(&WorkloadSight { workload, referrer: None, namespace, known, report, operator })
         }
     }
 
@@ -311,6 +402,75 @@ pub(super) mod tests {
     fn it_says_whether_changes_roll_it_at_all(#[case] scene: Scene, #[case] rolls: Rolls, #[case] reason: &str) {
         let verdict = scene.explain().verdict;
         assert_eq!((verdict.rolls, verdict.reason), (rolls, reason), "{}", verdict.message);
+    }
+
+    fn rollouts() -> &'static [CustomKind] {
+        custom::kinds(&["argoproj.io/v1alpha1/Rollout".parse().unwrap()])
+    }
+
+    fn rollout() -> Scene {
+        let kind = rollouts().iter().map(WorkloadKind::Custom).next().unwrap();
+        scene(deployment("w").env("ConfigMap/c", "K"))
+            .annotated(&[(AUTO_RELOAD, "true"), (RELOAD_ON, "secret/s")])
+            .of_kind(kind)
+    }
+
+    fn opted_in() -> Scene {
+        scene(deployment("w")).annotated(&[(AUTO_RELOAD, "true")])
+    }
+
+    fn labelled() -> Scope {
+        let namespaces = Namespaces::Labelled { labels: "team=x".parse().unwrap(), but: [].into() };
+        Scope { namespaces, ..Scope::default() }
+    }
+
+    fn all() -> Participation {
+        Participation { unsaid: AutoReload::Everything, ..Participation::default() }
+    }
+
+    fn ignoring() -> Participation {
+        Participation { ignored: [WorkloadKind::Deployment].into(), ..Participation::default() }
+    }
+
+    #[rstest]
+    #[case::a_namespace_that_is_not_named(opted_in().watching(&["other"]), Rolls::No, "NamespaceNotWatched")]
+    #[case::one_that_is_named(opted_in().watching(&["ns"]), Rolls::Yes, "OptedIn")]
+    #[case::one_without_the_labels(opted_in().scope(labelled()), Rolls::No, "NamespaceNotWatched")]
+    #[case::one_whose_labels_are_hidden(
+        opted_in().scope(labelled()).namespace(Sought::Unknown(Unknown::Forbidden)), Rolls::Unknown, "ScopeUnknown")]
+    #[case::every_workload_by_a_flag(silent().taking_part(all()), Rolls::Yes, "ByFlag")]
+    #[case::the_namespace_over_the_flag(silent().taking_part(all()).namespace(asked()), Rolls::Yes, "ByNamespace")]
+    #[case::every_workload_where_namespaces_are_not_read(silent().published(Published {
+        scope: Scope { namespaces: Namespaces::Only(["ns".into()].into()), ..Scope::default() },
+        participation: all(), ..published() }), Rolls::Yes, "ByFlag")]
+    #[case::flags_that_are_hidden(silent().hidden(), Rolls::Unknown, "FlagsUnknown")]
+    #[case::flags_that_do_not_matter(opted_in().hidden(), Rolls::Yes, "OptedIn")]
+    #[case::a_kind_that_is_left_out(opted_in().taking_part(ignoring()), Rolls::No, "KindIgnored")]
+    #[case::a_custom_kind(rollout().scope(Scope { kinds: rollouts(), ..Scope::default() }), Rolls::Yes, "OptedIn")]
+    #[case::a_custom_kind_without_the_flag(rollout().scope(Scope::default()), Rolls::No, "KindNotWatched")]
+    #[case::a_custom_kind_where_flags_are_hidden(rollout().hidden(), Rolls::Unknown, "KindUnheard")]
+    fn what_the_operator_publishes_counts(#[case] scene: Scene, #[case] rolls: Rolls, #[case] reason: &str) {
+        let explained = scene.explain();
+        assert_eq!(
+            (explained.verdict.rolls, explained.verdict.reason),
+            (rolls, reason),
+            "{}",
+            explained.verdict.message
+        );
+        assert!(explained.readings.iter().all(|row| row.verdict.rolls == rolls), "{:?}", explained.readings);
+    }
+
+    #[rstest]
+    #[case::kind(Scope { ignored: [ConfigKind::ConfigMap].into(), ..Scope::default() }, false)]
+    #[case::labels(Scope { configs: Some("app=x".parse().unwrap()), ..Scope::default() }, true)]
+    fn a_config_that_the_operator_does_not_look_at_rolls_nothing(#[case] scope: Scope, #[case] is_unselected: bool) {
+        let workload = deployment("w").env("ConfigMap/c", "K").env_from("ConfigMap/absent");
+        let mut scene =
+            scene(workload).configs(Configs::from_iter([config_map("c").value("K", "1").build()])).scope(scope);
+        scene.known.unselected.extend(is_unselected.then(|| config_map("c").build().id));
+        let explained = scene.explain();
+        let of = |name: &str| explained.readings.iter().find(|row| row.config.to_string() == name).unwrap();
+        assert_eq!(of("ConfigMap/c").verdict.reason, "ConfigNotWatched");
     }
 
     #[test]
@@ -358,5 +518,17 @@ pub(super) mod tests {
         let scene = scene(deployment("w").env_from("ConfigMap/c")).annotated(&[own]).heard(vocabulary);
         let explained = scene.configs(Configs::from_iter([config.build()])).explain();
         assert_eq!([explained.verdict.reason, explained.readings[0].verdict.reason], expected);
+    }
+
+    #[rstest]
+    #[case::nowhere(Stakater::Nowhere, "StakaterDoesNotCount")]
+    #[case::everywhere(Stakater::Everywhere, "ByStakater")]
+    #[case::here(Stakater::Labelled("!team".parse().unwrap()), "ByStakater")]
+    #[case::elsewhere(Stakater::Labelled("team".parse().unwrap()), "StakaterDoesNotCount")]
+    fn reloaders_annotations_count_as_the_operator_publishes(#[case] stakater: Stakater, #[case] reason: &str) {
+        let participation = Participation { stakater, ..Participation::default() };
+        let mut scene = scene(deployment("w")).annotated(&[AUTO]).taking_part(participation);
+        hear(&mut scene.workload, &scene.namespace, &scene.operator, &scene.report);
+        assert_eq!(scene.explain().verdict.reason, reason);
     }
 }

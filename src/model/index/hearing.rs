@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::index::{Index, Tracked, remove_from};
 use crate::model::names::{ConfigId, Name, WorkloadId};
-use crate::model::participation::Stakater;
 use crate::model::workload::Workload;
 
 impl Index {
@@ -41,12 +40,8 @@ impl Index {
 
     /// Whose annotations count in this namespace; `None` if that is not known yet.
     fn vocabulary_in(&self, namespace: &Name) -> Option<Vocabulary> {
-        let counts = match &self.participation.stakater {
-            Stakater::Nowhere => false,
-            Stakater::Everywhere => true,
-            Stakater::Labelled(labels) => labels.match_all(&self.namespaces.get(namespace)?.labels),
-        };
-        Some(if counts { Vocabulary::WithStakater } else { Vocabulary::Own })
+        let labels = self.namespaces.get(namespace).map(|namespace| &namespace.labels);
+        self.participation.stakater.vocabulary(labels)
     }
 
     /// Keeps the map of the workloads for which configs count that no container names.

@@ -6,7 +6,7 @@ use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
 use crate::model::decide::{self, Decision, Hold};
 use crate::model::index::{Index, Tracked, Work};
-use crate::model::names::{WorkloadId, WorkloadKind};
+use crate::model::names::WorkloadId;
 use crate::model::observe::Sight;
 use crate::model::record::Record;
 use crate::model::watched::Watched;
@@ -63,17 +63,8 @@ impl Index {
 
     /// A watch that this workload needs and that is not synced.
     pub(super) fn unsynced(&self, workload: &Workload) -> Option<Watched> {
-        let own = Watched::Workload(workload.id.kind);
-        let links = match workload.id.kind {
-            WorkloadKind::Deployment | WorkloadKind::Custom(_) => Some(Watched::Workload(WorkloadKind::ReplicaSet)),
-            _ => None,
-        };
-        let consumed = workload.consumption.configs().into_iter().map(|id| id.kind);
-        let named = workload.opt_in.reload_on.iter().map(|pattern| pattern.kind);
-        let configs = consumed.chain(named).map(Watched::Config);
-        let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
         let namespace = &workload.id.namespace;
-        let unsynced = needed.chain(configs).find(|kind| !self.lists.is_synced_in(*kind, namespace));
+        let unsynced = workload.needs().find(|kind| !self.lists.is_synced_in(*kind, namespace));
         unsynced.or_else(|| self.lacks_namespace(workload).then_some(Watched::Namespace))
     }
 

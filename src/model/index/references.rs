@@ -47,12 +47,7 @@ impl Index {
 
     /// The annotations that count for a workload.
     pub(super) fn opt_in_of<'a>(&'a self, workload: &'a Workload) -> &'a OptIn {
-        let own = &workload.opt_in;
-        let is_silent = own.is_silent() && own.reload_on.is_empty();
-        match self.referrer(&workload.id) {
-            Some(referrer) if is_silent => &referrer.opt_in,
-            _ => own,
-        }
+        workload.opt_in_with(self.referrer(&workload.id))
     }
 
     /// Whether some workload may take its template from this one, and was not seen yet.

@@ -11,7 +11,7 @@ use crate::model::decide::Decision;
 use crate::model::index::{Event, Object};
 use crate::model::names::{ConfigKind, ResourceVersion, WorkloadKind};
 use crate::model::namespace::Namespace;
-use crate::model::participation::Participation;
+use crate::model::participation::{Participation, Stakater};
 use crate::model::scope::{Extent, Namespaces, Scope};
 use crate::model::watched::Watched;
 use rstest::rstest;
