@@ -39,6 +39,11 @@ impl Inventory {
         self.manifests.iter().filter(|id| self.configs.get(id).is_none())
     }
 
+    /// Objects of these kinds may have been left out.
+    pub fn may_lack(&mut self, kinds: impl IntoIterator<Item = ConfigKind>) {
+        self.configs.may_have_more(kinds);
+    }
+
     /// Takes in a workload.
     pub fn add_workload(&mut self, workload: Workload) {
         self.workloads.insert(workload.id.clone(), workload);
@@ -54,11 +59,9 @@ impl Inventory {
         &self.configs
     }
 
-    /// The configs alone, where of these kinds not all that there are count as seen.
-    pub fn into_configs(self, partly_seen: BTreeSet<ConfigKind>) -> Configs {
-        let mut configs = Configs::with_unknown(partly_seen);
-        configs.extend(self.configs);
-        configs
+    /// The configs alone.
+    pub fn into_configs(self) -> Configs {
+        self.configs
     }
 
     /// Who reads them: every workload that counts by itself.

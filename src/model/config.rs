@@ -73,6 +73,11 @@ impl Configs {
         Self { known: BTreeMap::new(), unknown: kinds }
     }
 
+    /// Takes it that there may be more of these kinds.
+    pub fn may_have_more(&mut self, kinds: impl IntoIterator<Item = ConfigKind>) {
+        self.unknown.extend(kinds);
+    }
+
     /// Whether it is not known whether this config exists.
     pub fn is_unknown(&self, id: &ConfigId) -> bool {
         self.unknown.contains(&id.kind) && !self.known.contains_key(id)
@@ -91,11 +96,6 @@ impl Configs {
     /// Puts a config in its place; the one that was there before comes back.
     pub fn insert(&mut self, config: Config) -> Option<Config> {
         self.known.insert(config.id.clone(), config)
-    }
-
-    /// Puts all of these in their places.
-    pub fn extend(&mut self, others: Self) {
-        self.known.extend(others.known);
     }
 
     /// Takes a config out.

@@ -216,8 +216,10 @@ impl Asking<'_> {
                 Sought::Absent | Sought::NoSuchKind => {}
             }
         }
-        let Live { inventory, unselected, .. } = live;
-        Ok(Known { configs: inventory.into_configs(operator.partly_seen()), unknown, unselected })
+        let Live { mut inventory, unselected, .. } = live;
+        // What the operator does not see it does not miss.
+        inventory.may_lack(operator.partly_seen());
+        Ok(Known { configs: inventory.into_configs(), unknown, unselected })
     }
 
     async fn get_config(&self, id: &ConfigId) -> Result<Sought<(Config, ObjectMeta)>, LiveError> {

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::cli::inventory::Inventory;
 use crate::model::custom::CustomKind;
+use crate::model::names::ConfigKind;
 use document::Document;
 use header::Header;
 use object::Objects;
@@ -99,6 +100,13 @@ pub fn read(files: &[PathBuf], wanted: Wanted<'_>) -> Result<Inventory, InputErr
         let text = text_of(file).map_err(|source| InputError::Unreadable { file: name.clone(), source })?;
         read_text(&name, &text, &mut inventory, wanted)?;
     }
+    // Who writes files leaves out whole kinds, Secrets above all.
+    let has = |kind: &ConfigKind| inventory.configs().iter().any(|config| config.id.kind == *kind);
+    let left_out = ConfigKind::ALL.into_iter().filter(|kind| !has(kind));
+    // What is live of a manifest is not known either.
+    let not_live = inventory.only_manifests().map(|id| id.kind);
+    let may_lack: Vec<ConfigKind> = left_out.chain(not_live).collect();
+    inventory.may_lack(may_lack);
     Ok(inventory)
 }
 
