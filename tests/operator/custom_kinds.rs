@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::explain::explain;
 use crate::support::cluster::Cluster;
 use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT, Kind};
 use crate::support::manifests::{config_map, deployment};
@@ -88,6 +89,13 @@ async fn a_custom_workload_is_stamped_once_for_a_change_and_keeps_all_its_fields
     let turn = turn().await;
     let ns = turn.namespace("custom").await;
     install(turn.cluster(), ROLLER);
+    let without = turn.operator(&[]).await;
+    ns.apply(&[object(ROLLER, &opted_in())]);
+    ns.operator_has_caught_up().await;
+    let explained = explain(turn.cluster(), "roller/w", ns.name());
+    assert_eq!((&explained["rolls"], &explained["reason"]), (&json!("No"), &json!("KindNotWatched")), "{explained:#}");
+    without.stop().await;
+
     let _operator = turn.operator(&[("--workload-kind", &flag(ROLLER))]).await;
     ns.apply(&[config_map("c", &[("K", "1")]), object(ROLLER, &opted_in())]);
     current(&ns, ROLLER).await;
@@ -104,6 +112,12 @@ async fn a_custom_workload_is_stamped_once_for_a_change_and_keeps_all_its_fields
 
     finish(&ns, ROLLER).await;
     current(&ns, ROLLER).await;
+    for name in ["Roller/w", "rollerz.restamp.test/w", "roller.v1.restamp.test/w"] {
+        let explained = explain(turn.cluster(), name, ns.name());
+        let told = (&explained["reason"], &explained["reload"]["state"], &explained["readings"][0]["rolls"]);
+        assert_eq!(told, (&json!("OptedIn"), &json!("Current"), &json!("Yes")), "{explained:#}");
+        assert_eq!(explained["reload"]["lastReload"]["cause"], "key K of ConfigMap c changed");
+    }
     ns.apply(&[config_map("c", &[("K", "3")])]);
     stamped(&ns, ROLLER, &first).await;
 }
@@ -163,4 +177,10 @@ async fn a_rollout_with_its_template_in_a_deployment_has_that_one_stamped() {
     let rollout = ns.get(ROLLOUT, "w").await.unwrap();
     assert_eq!(rollout["spec"], json!({"workloadRef": reference, "replicas": 2}));
     assert_eq!(ns.get(DRIFT_REPORT, "rollout-w").await, None);
+    for asked in ["rollout/w", "deploy/holder"] {
+        let explained = explain(turn.cluster(), asked, ns.name());
+        let told = (&explained["subject"]["name"], &explained["templateOf"]["name"], &explained["reason"]);
+        assert_eq!(told, (&json!("holder"), &json!("w"), &json!("OptedIn")), "{explained:#}");
+        assert_eq!(explained["reload"]["state"], "Current");
+    }
 }
