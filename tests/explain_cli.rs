@@ -143,6 +143,49 @@ fn the_example_of_the_readme_tells_of_each_key() {
     assert_eq!(rolling["readings"].as_array().unwrap().iter().filter(|row| row["rolls"] == "Yes").count(), 12);
 }
 
+const ROLLOUTS: &str = "---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web, namespace: shop, annotations: {restamp.dev/auto-reload: 'true'}}
+spec: {template: {spec: {containers: [{name: app, envFrom: [{configMapRef: {name: web}}]}]}}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: canary, namespace: shop, annotations: {restamp.dev/auto-reload: 'true'}}
+spec: {workloadRef: {apiVersion: apps/v1, kind: Deployment, name: silent}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: silent, namespace: shop}
+spec: {selector: {}, template: {spec: {containers: [{name: app, envFrom: [{configMapRef: {name: web}}]}]}}}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: bare, namespace: shop}
+spec: {replicas: 1}
+";
+
+#[rstest]
+#[case::by_name("rollout/web")]
+#[case::by_plural_and_group("Rollouts.argoproj.io/web")]
+fn a_custom_kind_is_explained_from_files(#[case] object: &str) {
+    let explained = explained(object, &format!("{OBJECTS}{ROLLOUTS}"));
+    assert_eq!(explained["subject"], json!({"kind": "Rollout", "namespace": "shop", "name": "web"}));
+    assert_eq!((&explained["rolls"], &explained["reason"]), (&json!("Unknown"), &json!("KindUnheard")));
+    assert_eq!(explained["readings"].as_array().unwrap().len(), 2);
+    assert_eq!(explained["operator"], Value::Null);
+}
+
+#[rstest]
+#[case::the_rollout("rollout/canary")]
+#[case::the_deployment("deploy/silent")]
+fn a_rollout_and_the_deployment_with_its_template_are_explained_as_one(#[case] object: &str) {
+    let explained = explained(object, &format!("{OBJECTS}{ROLLOUTS}"));
+    assert_eq!(explained["subject"], json!({"kind": "Deployment", "namespace": "shop", "name": "silent"}));
+    assert_eq!(explained["templateOf"], json!({"kind": "Rollout", "namespace": "shop", "name": "canary"}));
+    assert_eq!((&explained["rolls"], &explained["reason"]), (&json!("Yes"), &json!("OptedIn")));
+}
+
 const MANIFEST: &str = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: web-env, namespace: shop}\n\
     stringData: {TOKEN: hunter2}\n";
 
@@ -164,6 +207,8 @@ fn a_manifest_with_string_data_is_not_taken_for_what_is_live() {
 
 #[rstest]
 #[case::another_name("cm/nope", &[], "there is no ConfigMap/nope in the files")]
+#[case::another_kind("gadget/web", &[], "there is no gadget/web in the files")]
+#[case::no_template("rollout/bare", &[], "rollout shop/bare has no pod template at spec.template")]
 #[case::another_namespace("deploy/web", &["-n", "x"], "there is no Deployment x/web in the files")]
 #[case::several("deploy/twice", &[], "the files have Deployment/twice in several namespaces: a, b; choose one with --namespace")]
 fn what_is_not_in_the_files_is_one_sentence(#[case] object: &str, #[case] args: &[&str], #[case] says: &str) {
@@ -173,7 +218,7 @@ fn what_is_not_in_the_files_is_one_sentence(#[case] object: &str, #[case] args: 
         spec: {{selector: {{}}, template: {{}}}}\n"
         )
     };
-    let input = format!("{OBJECTS}{}{}", twice("a"), twice("b"));
+    let input = format!("{OBJECTS}{ROLLOUTS}{}{}", twice("a"), twice("b"));
     let explain = restamp(&[&["explain", object, "-f", "-"], args].concat(), &input);
     let error = text(&explain.stderr);
     assert_eq!(explain.status.code(), Some(1), "{error}");

@@ -180,3 +180,109 @@ fn what_cannot_be_explained_is_one_sentence(#[case] server: ApiServer, #[case] o
     assert!(error.starts_with("error: ") && error.lines().count() == 1, "{error}");
     assert!(error.contains(says) && !error.contains("hunter2"), "{error}");
 }
+
+/// An API server with two kinds beside the built-in ones; one name is that of both.
+fn with_kinds() -> ApiServer {
+    let resource = |plural: &str, kind: &str, short: &str, scope: &str| {
+        json!({"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "singularResource": kind.to_lowercase(),
+            "verbs": ["get"], "shortNames": [short]})
+    };
+    let group = |name: &str, resources: Vec<Value>| json!({"metadata": {"name": name}, "versions": [{"version": "v1", "resources": resources}]});
+    let groups = [
+        group("argoproj.io", vec![resource("rollouts", "Rollout", "ro", "Namespaced")]),
+        group("a.example", vec![resource("thingies", "Thing", "th", "Namespaced")]),
+        group(
+            "b.example",
+            vec![resource("things", "Thing", "bth", "Namespaced"), resource("zones", "Zone", "z", "Cluster")],
+        ),
+    ];
+    let discovery = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": groups});
+    let container = json!({"name": "app", "envFrom": [{"secretRef": {"name": "s"}}]});
+    let thing = json!({"metadata": {"name": "w", "namespace": "ns", "uid": "u", "annotations":
+        {"restamp.dev/auto-reload": "true"}}, "spec": {"template": {"spec": {"containers": [container]}}}});
+    let bare = json!({"metadata": {"name": "bare", "namespace": "ns"}, "spec": {"replicas": 1}});
+    let server =
+        cluster().answer("/apis", 200, discovery).answer("/apis/a.example/v1/namespaces/ns/thingies/w", 200, thing);
+    server.answer("/apis/a.example/v1/namespaces/ns/thingies/bare", 200, bare)
+}
+
+#[rstest]
+#[case::by_its_short_name("th/w")]
+#[case::by_its_plural("THINGIES/w")]
+#[case::by_its_group("thing.a.example/w")]
+#[case::by_its_version("thingies.v1.a.example/w")]
+fn a_custom_kind_is_found_by_any_of_its_names(#[case] object: &str) {
+    let explain = with_kinds().run(&["explain", object, "-n", "ns", "-o", "json"]);
+    let explained: Value = serde_json::from_slice(&explain.stdout).unwrap();
+    assert_eq!(explained["subject"], json!({"kind": "Thing", "namespace": "ns", "name": "w"}));
+    assert_eq!((&explained["reason"], &explained["readings"][0]["key"]), (&json!("KindNotWatched"), &json!("K")));
+    assert_eq!(explained["message"], "the operator runs without --workload-kind a.example/v1/Thing");
+}
+
+#[test]
+fn whether_a_custom_kind_rolls_is_unknown_where_the_flags_are_hidden() {
+    let explain = with_kinds().refuse(SCOPE, 403, "Forbidden").run(&["explain", "th/w", "-n", "ns", "-o", "json"]);
+    let explained: Value = serde_json::from_slice(&explain.stdout).unwrap();
+    assert_eq!((&explained["rolls"], &explained["reason"]), (&json!("Unknown"), &json!("KindUnheard")));
+    assert_eq!(explained["readings"][0]["rolls"], "Unknown");
+}
+
+#[rstest]
+#[case::no_such_kind("gadget/w", "\"gadget\" is no kind that can be explained; it can be configmap, secret")]
+#[case::of_the_cluster("zone/w", "\"zone\" is no kind that can be explained")]
+#[case::two_of_one_name(
+    "thing/w",
+    "\"thing\" is the name of several kinds; choose one: thingies.a.example, things.b.example"
+)]
+#[case::no_template("th/bare", "Thing ns/bare has no pod template at spec.template")]
+#[case::not_there("ro/w", "Rollout ns/w does not exist; see kubectl get rollout.argoproj.io --namespace ns")]
+fn a_custom_kind_that_cannot_be_explained_is_one_sentence(#[case] object: &str, #[case] says: &str) {
+    let explain: Output = with_kinds().run(&["explain", object, "-n", "ns"]);
+    let error = text(&explain.stderr);
+    assert_eq!((explain.status.code(), text(&explain.stdout)), (Some(1), ""), "{error}");
+    assert!(error.starts_with("error: ") && error.lines().count() == 1 && error.contains(says), "{error}");
+}
+
+#[test]
+fn where_kinds_are_hidden_it_is_said_so() {
+    let explain: Output = cluster().refuse("/apis", 403, "Forbidden").run(&["explain", "rollout/w", "-n", "ns"]);
+    let expected = "error: you may not see which kinds there are; bind the ClusterRole system:discovery\n";
+    assert_eq!((explain.status.code(), text(&explain.stderr)), (Some(1), expected));
+}
+
+#[test]
+fn the_operator_that_keeps_the_report_is_the_one_that_is_looked_at() {
+    let mut report = report();
+    report["status"]["reload"]["instance"] = json!("tools");
+    let server = || cluster().answer(REPORT, 200, report.clone());
+    assert_eq!(explained(server())["operator"]["namespace"], "tools");
+    let explain = server().run(&["explain", "deploy/w", "-n", "ns", "--operator-namespace", "restamp-system"]);
+    let table = text(&explain.stdout);
+    assert!(table.ends_with("\nOperator: running in namespace restamp-system, version 0.1.0\n"), "{table}");
+}
+
+#[test]
+fn in_a_table_it_is_told_why_nothing_happens() {
+    let explain = cluster()
+        .answer(LEASE, 200, lease(Value::Null))
+        .answer(CRD, 200, crd("0.2.0"))
+        .run(&["explain", "deploy/w", "-n", "ns"]);
+    let expected = "
+Reload: no report yet: it was stopped: nobody holds Lease restamp-system/restamp-leader; see kubectl get pods \
+--namespace restamp-system
+
+Operator: not running in namespace restamp-system, version 0.1.0
+Operator: it was stopped: nobody holds Lease restamp-system/restamp-leader; see kubectl get pods --namespace restamp-system
+Operator: its version 0.1.0 is older than the custom resource definition's, 0.2.0: it doesn't know all that reports may \
+say; upgrade it
+";
+    assert!(text(&explain.stdout).ends_with(expected), "{}", text(&explain.stdout));
+}
+
+#[test]
+fn a_scope_that_cannot_be_read_is_not_taken_for_none() {
+    let explained = explained(cluster().answer(SCOPE, 200, json!({"metadata": {"name": "restamp-scope"}, "data": {}})));
+    let remark = &explained["operator"]["remarks"][0];
+    assert_eq!(remark["reason"], "ScopeUnknown");
+    assert!(remark["message"].as_str().unwrap().ends_with("this version of restamp can't read it"), "{remark}");
+}

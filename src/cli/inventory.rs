@@ -19,6 +19,8 @@ pub struct Inventory {
     pub namespaces: BTreeMap<Name, Namespace>,
     /// Our own reports, where files hold them.
     pub reports: Vec<DriftReport>,
+    /// The objects of wanted custom kinds that have no pod template.
+    pub without_template: BTreeSet<WorkloadId>,
     /// How many objects are of a kind that says nothing here.
     pub passed_over: usize,
 }

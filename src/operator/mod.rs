@@ -17,6 +17,7 @@ pub mod reports;
 pub mod retry;
 pub mod run;
 pub mod tasks;
+mod trouble;
 pub mod unread;
 pub mod watch;
 pub mod write;

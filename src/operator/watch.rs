@@ -30,12 +30,11 @@ use crate::model::names::{ConfigKind, Name, WorkloadKind, controller_of};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::scope::{Extent, Scope};
-use crate::model::unread::WhyUnread;
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
-use crate::operator::api_error::ApiError;
 use crate::operator::health::Health;
 use crate::operator::metrics::Metrics;
+use crate::operator::trouble::{Trouble, explain, why_unread};
 use crate::operator::unread::UnreadNow;
 use crate::operator::write::discover;
 
@@ -262,12 +261,15 @@ impl Watch {
         loop {
             match discover(&self.client, kind).await {
                 Ok(resource) => return resource,
-                Err(why) if !told => {
+                Err(why) => {
                     self.unread.fails(self.kind, &self.extent, why_unread(&why));
-                    warn!(kind = kind.label, %why, "kind can't be watched yet; it is asked for again and again");
+                    if told {
+                        debug!(kind = kind.label, %why, "kind still can't be watched");
+                    } else {
+                        warn!(kind = kind.label, %why, "kind can't be watched yet; it is asked for again and again");
+                    }
                     told = true;
                 }
-                Err(why) => debug!(kind = kind.label, %why, "kind still can't be watched"),
             }
             tokio::time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
         }
@@ -280,7 +282,16 @@ impl Watch {
         if self.kind != Watched::Namespace && self.begun.wait_for(|begun| *begun).await.is_err() {
             return;
         }
-        let mut events = self.events(api(self.client.clone(), &self.extent));
+        let events = |watch: &Self, extent: &Extent| watch.events(api(watch.client.clone(), extent));
+        self.follow(events, keep).await;
+    }
+
+    /// Hands over what is seen, and hears whether the watch works.
+    async fn follow<K>(mut self, begin: impl Fn(&Self, &Extent) -> Events<K>, keep: impl Keep<K>)
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let mut events = begin(&self, &self.extent);
         let (mut health, mut listing) = (Health::default(), Listing::InProgress);
         loop {
             let calm_at = health.calm_at().filter(|_| listing == Listing::Complete);
@@ -291,7 +302,7 @@ impl Watch {
                 },
                 Some(name) = self.gained.recv(), if listing == Listing::Complete => {
                     let extent = Extent::Namespace(name);
-                    let events = self.events(api(self.client.clone(), &extent));
+                    let events = begin(&self, &extent);
                     self.list(&extent, events, &mut health, keep).await
                 }
                 () = sleep_until(calm_at.unwrap_or_else(Instant::now)), if calm_at.is_some() => {
@@ -385,34 +396,6 @@ impl Watch {
     }
 }
 
-/// What a watch's error means.
-enum Trouble {
-    /// It happens in good health: a version that is too old, a connection at its end.
-    Expected(String),
-    /// Somebody may have to act.
-    Real(ApiError),
-}
-
-fn why_unread(cause: &ApiError) -> WhyUnread {
-    match cause {
-        ApiError::Forbidden(_) => WhyUnread::Forbidden,
-        ApiError::NotFound => WhyUnread::NotInstalled,
-        _ => WhyUnread::Failing,
-    }
-}
-
-fn explain(error: watcher::Error) -> Trouble {
-    let cause = match error {
-        watcher::Error::WatchError(status) if status.code == 410 => return Trouble::Expected(status.message),
-        watcher::Error::WatchError(status) => ApiError::from(&*status),
-        watcher::Error::InitialListFailed(cause)
-        | watcher::Error::WatchStartFailed(cause)
-        | watcher::Error::WatchFailed(cause) => ApiError::from(cause),
-        watcher::Error::NoResourceVersion => ApiError::Refused("the kind can't be watched".to_owned()),
-    };
-    Trouble::Real(cause)
-}
-
 fn config(kind: Watched, scope: &Scope) -> watcher::Config {
     let mut config = watcher::Config::default().timeout(TIMEOUT_SECONDS).page_size(PAGE);
     let (name, labels) = match kind {
@@ -446,39 +429,4 @@ fn reduce<K>(event: watcher::Event<K>, keep: impl Keep<K>) -> Option<watcher::Ev
 }
 
 #[cfg(test)]
-mod tests {
-    use kube::Config;
-    use tokio::sync::mpsc;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn trouble_ends_with_what_was_read_and_not_with_the_next_attempt() {
-        let (out, mut seen) = mpsc::channel(8);
-        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let watch = Watch {
-            kind: Watched::Report,
-            extent: Extent::Cluster,
-            scope: Arc::default(),
-            client,
-            metrics: Metrics::new().unwrap(),
-            unread: UnreadNow::new(Metrics::new().unwrap()),
-            out,
-            begun: watch::channel(true).1,
-            gained: unbounded_channel().1,
-        };
-        let (mut listing, mut health) = (Listing::InProgress, Health::default());
-        let events = [
-            (Err(watcher::Error::NoResourceVersion), true),
-            (Ok(watcher::Event::Init), true),
-            (Err(watcher::Error::NoResourceVersion), true),
-            (Ok(watcher::Event::Init), true),
-            (Ok(watcher::Event::InitDone), false),
-        ];
-        for (event, expected) in events {
-            assert!(watch.tell(&Extent::Cluster, event, &mut listing, &mut health, report).await.is_ok());
-            assert_eq!(health.is_failing(), expected);
-        }
-        assert!(matches!(seen.recv().await, Some(Seen { event: watcher::Event::Init, .. })));
-    }
-}
+mod tests;

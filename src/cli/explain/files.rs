@@ -44,11 +44,14 @@ fn config(args: &Args, kind: ConfigKind, inventory: &Inventory) -> Result<Facts,
 
 fn workload(args: &Args, kind: WorkloadKind, inventory: &Inventory) -> Result<Facts, Failure> {
     let name = args.object.name.clone();
-    let ids = inventory.workloads().keys();
+    let ids = inventory.workloads().keys().chain(&inventory.without_template);
     let namespace = namespace(args, ids.filter(|id| id.kind == kind && id.name == name).map(|id| &id.namespace))?;
     let all = inventory.workloads();
-    let asked = all.get(&WorkloadId { kind, namespace: namespace.clone(), name });
-    let asked = asked.cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
+    let id = WorkloadId { kind, namespace: namespace.clone(), name };
+    if inventory.without_template.contains(&id) {
+        return Err(ExplainError::NoTemplate(Place { object: args.object.clone(), namespace }).into());
+    }
+    let asked = all.get(&id).cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
     let (workload, referrer) = match &asked.template_in {
         None => {
             let referrer = all.values().find(|other| other.template_in.as_ref() == Some(&asked.id));

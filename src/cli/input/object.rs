@@ -64,7 +64,13 @@ impl<'i> Objects<'i> {
             WorkloadKind::CronJob => self.add(object, Workload::of_cron_job),
             WorkloadKind::Pod => self.add(object, PodObject::as_workload),
             WorkloadKind::Custom(kind) => {
-                self.add(object, |object: &CustomObject| object.has_template().then(|| object.read(kind)).flatten())
+                let custom = CustomObject::deserialize(object)?;
+                match custom.read(kind) {
+                    Some(workload) if custom.has_template() => self.inventory.add_workload(workload),
+                    Some(workload) => drop(self.inventory.without_template.insert(workload.id)),
+                    None => {}
+                }
+                Ok(())
             }
         }
     }
