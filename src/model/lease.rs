@@ -8,7 +8,7 @@ const SLACK: SignedDuration = SignedDuration::from_secs(60);
 
 /// How a Lease stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Holding {
+pub enum LeaseState {
     /// Somebody holds it, and has renewed it in time.
     Held,
     /// Its holder has not renewed it since then.
@@ -17,7 +17,7 @@ pub enum Holding {
     Free,
 }
 
-impl Holding {
+impl LeaseState {
     /// How this one stands.
     pub fn of(lease: &Lease, now: Timestamp) -> Self {
         let Some(spec) = &lease.spec else { return Self::Free };
@@ -37,20 +37,20 @@ mod tests {
     use serde_json::{Value, json};
 
     #[rstest]
-    #[case::renewed(json!({"holderIdentity": "pod", "renewTime": "2026-11-30T11:59:50.000000Z"}), Holding::Held)]
+    #[case::renewed(json!({"holderIdentity": "pod", "renewTime": "2026-11-30T11:59:50.000000Z"}), LeaseState::Held)]
     #[case::by_a_clock_that_is_ahead(
-        json!({"holderIdentity": "pod", "renewTime": "2026-11-30T12:05:00.000000Z"}), Holding::Held)]
+        json!({"holderIdentity": "pod", "renewTime": "2026-11-30T12:05:00.000000Z"}), LeaseState::Held)]
     #[case::just_in_time_for_a_clock_that_is_behind(
-        json!({"holderIdentity": "pod", "renewTime": "2026-11-30T11:58:46.000000Z"}), Holding::Held)]
+        json!({"holderIdentity": "pod", "renewTime": "2026-11-30T11:58:46.000000Z"}), LeaseState::Held)]
     #[case::too_late(
         json!({"holderIdentity": "pod", "renewTime": "2026-11-30T11:58:45.000000Z"}),
-        Holding::RunOut("2026-11-30T11:58:45Z".parse().unwrap()))]
-    #[case::given_back(json!({"holderIdentity": null, "renewTime": null}), Holding::Free)]
-    #[case::of_nobody(json!({"holderIdentity": "", "renewTime": "2026-11-30T11:59:50.000000Z"}), Holding::Free)]
-    #[case::never_renewed(json!({"holderIdentity": "pod"}), Holding::Free)]
-    fn a_lease_is_held_while_it_is_renewed(#[case] mut spec: Value, #[case] expected: Holding) {
+        LeaseState::RunOut("2026-11-30T11:58:45Z".parse().unwrap()))]
+    #[case::given_back(json!({"holderIdentity": null, "renewTime": null}), LeaseState::Free)]
+    #[case::of_nobody(json!({"holderIdentity": "", "renewTime": "2026-11-30T11:59:50.000000Z"}), LeaseState::Free)]
+    #[case::never_renewed(json!({"holderIdentity": "pod"}), LeaseState::Free)]
+    fn a_lease_is_held_while_it_is_renewed(#[case] mut spec: Value, #[case] expected: LeaseState) {
         spec["leaseDurationSeconds"] = json!(15);
         let lease: Lease = serde_json::from_value(json!({"metadata": {"name": "l"}, "spec": spec})).unwrap();
-        assert_eq!(Holding::of(&lease, "2026-11-30T12:00:00Z".parse().unwrap()), expected);
+        assert_eq!(LeaseState::of(&lease, "2026-11-30T12:00:00Z".parse().unwrap()), expected);
     }
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use crate::model::lease::Holding;
+use crate::model::lease::LeaseState;
 use crate::model::names::{Name, Uid};
 
 /// The labels that a Reloader's Deployment has: by its chart, and by earlier ones and plain manifests.
@@ -63,7 +63,7 @@ pub fn signs(labelled: &[Deployment], published: &[Deployment], leases: &[Lease]
     let places: BTreeSet<Name> = signs.iter().map(|sign| sign.namespace().clone()).collect();
     let held = leases
         .iter()
-        .filter(|lease| Holding::of(lease, now) == Holding::Held)
+        .filter(|lease| LeaseState::of(lease, now) == LeaseState::Held)
         .filter_map(|lease| lease.metadata.namespace.as_deref());
     // Where its Deployment was seen, the Lease tells of the same one.
     let held = held.map(Name::from).filter(|namespace| !places.contains(namespace));

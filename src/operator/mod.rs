@@ -18,6 +18,8 @@ pub mod retry;
 pub mod run;
 pub mod tasks;
 mod trouble;
+pub mod turns;
 pub mod unread;
+pub mod vigil;
 pub mod watch;
 pub mod write;

@@ -14,6 +14,7 @@ use crate::api::published::{CONFIG_MAP, Published};
 use crate::model::unread::Unread;
 use crate::operator::client::in_time;
 use crate::operator::retry::Retries;
+use crate::operator::vigil::Vigil;
 use crate::operator::write::FIELD_MANAGER;
 
 /// Between two writes there is at least this time: several kinds fail, or work again, one after the other.
@@ -22,12 +23,13 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Publishes, and again whenever what can't be read has changed; between such changes it asks nothing of the API server.
 pub async fn publish(
     client: &Client,
+    vigil: &Vigil,
     namespace: &str,
     mut published: Published,
     mut unread: watch::Receiver<BTreeSet<Unread>>,
 ) {
     loop {
-        write(client, namespace, &published).await;
+        write(client, vigil, namespace, &published).await;
         match changed(&published.unread, &mut unread).await {
             Some(now) => published.unread = now,
             None => return std::future::pending().await,
@@ -48,7 +50,7 @@ async fn changed(said: &BTreeSet<Unread>, unread: &mut watch::Receiver<BTreeSet<
 }
 
 /// Writes the ConfigMap; tries again until it stands there.
-async fn write(client: &Client, namespace: &str, published: &Published) {
+async fn write(client: &Client, vigil: &Vigil, namespace: &str, published: &Published) {
     let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let patch = json!({
         "apiVersion": "v1",
@@ -58,7 +60,10 @@ async fn write(client: &Client, namespace: &str, published: &Published) {
     });
     let apply = PatchParams::apply(FIELD_MANAGER).force();
     let mut retries = Retries::default();
-    while let Err(cause) = in_time(config_maps.patch_metadata(CONFIG_MAP, &apply, &Patch::Apply(&patch))).await {
+    loop {
+        vigil.is_over().await;
+        let written = in_time(config_maps.patch_metadata(CONFIG_MAP, &apply, &Patch::Apply(&patch))).await;
+        let Err(cause) = written else { return };
         if !retries.has_failed(&()) {
             warn!(%cause, "cannot write ConfigMap {namespace}/{CONFIG_MAP}; grant create and patch on it");
         }

@@ -13,6 +13,7 @@ mod away;
 mod bad_input;
 mod custom_kinds;
 mod explain;
+mod leadership;
 mod namespaces;
 mod options;
 mod permissions;

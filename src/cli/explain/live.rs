@@ -23,7 +23,7 @@ use crate::cli::live::{Lister, Live, LiveError, block_on};
 use crate::model::config::{Config, ConfigMapObject, SecretObject};
 use crate::model::custom::object::CustomObject;
 use crate::model::explain::{Known, Operator, Sought, Unknown};
-use crate::model::lease::Holding;
+use crate::model::lease::LeaseState;
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::pod::PodObject;
 use crate::model::report::name_of;
@@ -193,7 +193,7 @@ impl Asking<'_> {
             other => other.and_then(Result::ok),
         };
         let lease: Sought<Lease> = self.lister.get("Lease", &place, &LEASE.into()).await?;
-        let lease = lease.map(|lease| Holding::of(&lease, Timestamp::now()));
+        let lease = lease.map(|lease| LeaseState::of(&lease, Timestamp::now()));
         let crd = self.lister.metadata_of_crd(&DriftReport::crd_name().into()).await?;
         let crd = crd.map(|metadata| metadata.annotations.and_then(|mut all| all.remove(VERSION)));
         Ok(Operator { namespace, published, lease, crd })

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::sought::{Sought, Unknown};
 use crate::api::published::{CONFIG_MAP, LEASE, Mode, Published};
 use crate::model::custom::CustomKind;
-use crate::model::lease::Holding;
+use crate::model::lease::LeaseState;
 use crate::model::names::ConfigKind;
 use crate::model::scope::Scope;
 use crate::model::selector::LabelSelector;
@@ -27,7 +27,7 @@ pub struct Operator {
     /// What it says of itself there.
     pub published: Sought<Published>,
     /// How its Lease stands.
-    pub lease: Sought<Holding>,
+    pub lease: Sought<LeaseState>,
     /// The version of restamp that wrote the custom resource definition, as far as that says so.
     pub crd: Sought<Option<String>>,
 }
@@ -162,8 +162,10 @@ impl Operator {
 
     fn running(&self) -> Running {
         match &self.lease {
-            Sought::Found(Holding::Held) => Running::Yes,
-            Sought::Found(Holding::RunOut(_) | Holding::Free) | Sought::Absent | Sought::NoSuchKind => Running::No,
+            Sought::Found(LeaseState::Held) => Running::Yes,
+            Sought::Found(LeaseState::RunOut(_) | LeaseState::Free) | Sought::Absent | Sought::NoSuchKind => {
+                Running::No
+            }
             Sought::Unknown(_) => Running::Unknown,
         }
     }
@@ -172,12 +174,12 @@ impl Operator {
         let Self { namespace, .. } = self;
         let look = format!("see kubectl get pods --namespace {namespace}");
         Some(match &self.lease {
-            Sought::Found(Holding::Held) => return None,
-            Sought::Found(Holding::Free) => remark(
+            Sought::Found(LeaseState::Held) => return None,
+            Sought::Found(LeaseState::Free) => remark(
                 RemarkReason::NotRunning,
                 format!("it was stopped: nobody holds Lease {namespace}/{LEASE}; {look}"),
             ),
-            Sought::Found(Holding::RunOut(since)) => {
+            Sought::Found(LeaseState::RunOut(since)) => {
                 let since = to_the_second(*since);
                 let message =
                     format!("it is gone: Lease {namespace}/{LEASE} has not been renewed since {since}; {look}");
@@ -323,7 +325,7 @@ pub(super) mod tests {
         Operator {
             namespace: "restamp-system".to_owned(),
             published: Sought::Found(published()),
-            lease: Sought::Found(Holding::Held),
+            lease: Sought::Found(LeaseState::Held),
             crd: Sought::Found(Some("0.2.0".to_owned())),
         }
     }
@@ -332,7 +334,7 @@ pub(super) mod tests {
         Operator { published: Sought::Found(published), ..well() }
     }
 
-    fn lease(lease: Sought<Holding>) -> Operator {
+    fn lease(lease: Sought<LeaseState>) -> Operator {
         Operator { lease, ..well() }
     }
 
@@ -344,8 +346,8 @@ pub(super) mod tests {
         said(Published { unread: [Unread::new(kind, &extent, why)].into(), ..published() })
     }
 
-    fn run_out() -> Sought<Holding> {
-        Sought::Found(Holding::RunOut("2026-11-30T12:00:00.5Z".parse().unwrap()))
+    fn run_out() -> Sought<LeaseState> {
+        Sought::Found(LeaseState::RunOut("2026-11-30T12:00:00.5Z".parse().unwrap()))
     }
 
     const FORBIDDEN: Unknown = Unknown::Forbidden;
@@ -354,7 +356,7 @@ pub(super) mod tests {
     #[rstest]
     #[case::well(well(), Running::Yes, None, "")]
     #[case::stopped(
-        lease(Sought::Found(Holding::Free)),
+        lease(Sought::Found(LeaseState::Free)),
         Running::No,
         Some(RemarkReason::NotRunning),
         "it was stopped: nobody holds Lease restamp-system/restamp-leader; see kubectl get pods --namespace restamp-system"
