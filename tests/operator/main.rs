@@ -11,10 +11,12 @@
 mod adoption;
 mod away;
 mod bad_input;
+mod consumption;
 mod custom_kinds;
 mod leadership;
 mod namespaces;
 mod options;
+mod others;
 mod permissions;
 mod reload;
 mod scenario;
@@ -22,3 +24,4 @@ mod scope;
 mod secrecy;
 mod stakater;
 mod support;
+mod timing;
