@@ -19,6 +19,7 @@ use crate::model::participation::Participation;
 use crate::model::pod::Pod;
 use crate::model::policy::Policy;
 use crate::model::record::Record;
+use crate::model::rerun::placeholder::Placeholder;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
@@ -30,6 +31,8 @@ pub enum Object {
     Config(Config),
     /// An object with a pod template, that nothing owns.
     Workload(Workload),
+    /// The placeholder of a Job that is being made again.
+    Placeholder(Placeholder),
     /// A ReplicaSet that a Deployment owns.
     ReplicaSet(OwnedReplicaSet),
     /// A pod that a controller owns.
@@ -124,6 +127,8 @@ pub struct Index {
     referrers: HashMap<WorkloadId, WorkloadId>,
     replica_sets: HashMap<Uid, OwnedReplicaSet>,
     replica_sets_of: HashMap<Uid, BTreeSet<Uid>>,
+    /// The placeholders of Jobs that are being made again.
+    placeholders: HashMap<Uid, Placeholder>,
     pods: HashMap<Uid, Pod>,
     pods_of: HashMap<Uid, BTreeSet<Uid>>,
     /// ReplicaSets that pods name and that were not seen yet, or no more, with their namespace.
@@ -154,6 +159,7 @@ impl Index {
             referrers: HashMap::new(),
             replica_sets: HashMap::new(),
             replica_sets_of: HashMap::new(),
+            placeholders: HashMap::new(),
             pods: HashMap::new(),
             pods_of: HashMap::new(),
             unplaced: HashMap::new(),
@@ -252,6 +258,12 @@ impl Index {
                 self.forget_birth_of_the_opted_out(&id);
                 self.look(&id, now, work);
             }
+            let placeholders = self
+                .placeholders
+                .values()
+                .map(|placeholder| &placeholder.original)
+                .filter(|id| extent.covers(&id.namespace));
+            work.workloads.extend(placeholders.cloned());
             let configs = self.configs.iter().map(|config| &config.id).filter(|id| extent.covers(&id.namespace));
             work.configs.extend(configs.cloned());
         }
@@ -264,12 +276,18 @@ impl Index {
         let workloads = workloads.filter(move |id| Watched::Workload(id.kind) == kind).cloned().map(Identity::Workload);
         let replica_sets = self.replica_sets.values().filter(|set| extent.covers(&set.namespace)).map(|set| &set.uid);
         let pods = self.pods.values().filter(|pod| extent.covers(&pod.namespace)).map(|pod| &pod.uid);
+        let placeholders = self
+            .placeholders
+            .values()
+            .filter(|placeholder| extent.covers(&placeholder.original.namespace))
+            .map(|placeholder| &placeholder.uid);
         let reports = self.stored.keys().filter(|id| extent.covers(&id.namespace));
         match kind {
             Watched::Config(_) => Box::new(configs),
             Watched::Workload(WorkloadKind::ReplicaSet) => {
                 Box::new(workloads.chain(replica_sets.cloned().map(Identity::Uid)))
             }
+            Watched::Workload(WorkloadKind::Job) => Box::new(workloads.chain(placeholders.cloned().map(Identity::Uid))),
             Watched::Workload(WorkloadKind::Pod) => Box::new(workloads.chain(pods.cloned().map(Identity::Uid))),
             Watched::Workload(_) => Box::new(workloads),
             Watched::Report => Box::new(reports.cloned().map(Identity::Workload)),
@@ -282,6 +300,10 @@ impl Index {
         match object {
             Object::Config(config) => self.insert_config(config, seen, now, work),
             Object::Workload(workload) => self.insert_workload(workload, seen, now, work),
+            Object::Placeholder(placeholder) => {
+                work.workloads.insert(placeholder.original.clone());
+                self.placeholders.insert(placeholder.uid.clone(), placeholder);
+            }
             Object::ReplicaSet(replica_set) => {
                 let deployment = replica_set.deployment.clone();
                 self.replica_sets_of.entry(deployment.clone()).or_default().insert(replica_set.uid.clone());
@@ -441,8 +463,8 @@ pub struct StampOrder {
     pub workload: WorkloadId,
     /// Its uid: a workload that was made again is another one.
     pub uid: Uid,
-    /// From when on its pods are to be restarted, where a rollout is not what its owner wants.
-    pub restart_at: Option<Timestamp>,
+    /// What is to be done.
+    pub act: Act,
     /// The version that was decided on: on another one, the API server refuses.
     pub version: ResourceVersion,
     /// The stamp.
@@ -453,11 +475,25 @@ pub struct StampOrder {
     pub due_since: Timestamp,
 }
 
+/// What restamp does to a workload, so that it reads a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// The stamp goes into its pod template.
+    Stamp,
+    /// Its pods are restarted from this time on, where a rollout is not what its owner wants.
+    RestartAt(Timestamp),
+    /// It is a Job, and is made again.
+    MakeAgain,
+    /// It is a CronJob, and runs as a Job of this name.
+    Run(Name),
+}
+
 impl Object {
     fn identity(&self) -> Identity {
         match self {
             Self::Config(config) => Identity::Config(config.id.clone()),
             Self::Workload(workload) => Identity::Workload(workload.id.clone()),
+            Self::Placeholder(placeholder) => Identity::Uid(placeholder.uid.clone()),
             Self::ReplicaSet(replica_set) => Identity::Uid(replica_set.uid.clone()),
             Self::Pod(pod) => Identity::Uid(pod.uid.clone()),
             Self::Report(stored) => Identity::Workload(stored.workload.clone()),
@@ -469,6 +505,7 @@ impl Object {
         match self {
             Self::Config(config) => &config.id.namespace,
             Self::Workload(workload) => &workload.id.namespace,
+            Self::Placeholder(placeholder) => &placeholder.original.namespace,
             Self::ReplicaSet(replica_set) => &replica_set.namespace,
             Self::Pod(pod) => &pod.namespace,
             Self::Report(stored) => &stored.workload.namespace,
@@ -481,7 +518,7 @@ impl Object {
             Self::Config(config) => config.resource_version,
             Self::Workload(workload) => workload.version,
             Self::Pod(pod) => pod.version,
-            Self::ReplicaSet(_) | Self::Report(_) | Self::Namespace(_) => None,
+            Self::Placeholder(_) | Self::ReplicaSet(_) | Self::Report(_) | Self::Namespace(_) => None,
         }
     }
 }

@@ -30,9 +30,9 @@ use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
 use crate::operator::reports::{ReportKey, Reports, Written};
 use crate::operator::retry::Retries;
-use crate::operator::tasks::{Done, Writer};
+use crate::operator::tasks::{Acted, Done, Writer};
 use crate::operator::watch::{Item, Seen, Watches};
-use crate::operator::write::{ChangeCause, Stamped};
+use crate::operator::write::ChangeCause;
 
 /// What the engine is told at its start.
 #[derive(Debug, Clone)]
@@ -107,14 +107,15 @@ impl Engine {
         unsynced: watch::Sender<BTreeSet<Watched>>,
         watches: Watches,
     ) -> Self {
+        let keyring = Arc::new(keyring);
         Self {
-            index: Index::new(Arc::new(keyring), settings.policy, instance)
+            index: Index::new(keyring.clone(), settings.policy, instance)
                 .within(settings.scope.clone())
                 .with_participation(settings.participation.clone()),
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
             managers: Managers::default(),
-            writer: Writer::new(client, instance, settings.change_cause),
+            writer: Writer::new(client, instance, settings.change_cause, keyring),
             settings,
             instance: instance.to_owned(),
             metrics,
@@ -264,17 +265,18 @@ impl Engine {
     fn written(&mut self, done: Done) {
         match done {
             Done::Stamp(order, answer) => self.stamp_ended(order, answer),
+            Done::Step(placeholder, step, answer) => self.step_ended(&placeholder, &step, answer),
             Done::Report(key, answer) => self.report_written(key, answer),
             Done::Event(Ok(())) => {}
             Done::Event(Err(error)) => info!(%error, "an event could not be written"),
         }
     }
 
-    fn stamp_ended(&mut self, order: StampOrder, answer: Result<Stamped, ApiError>) {
+    fn stamp_ended(&mut self, order: StampOrder, answer: Result<Acted, ApiError>) {
         self.stamping.remove(&order.workload);
         let id = order.workload.clone();
         match answer {
-            Ok(stamped) => self.stamp_succeeded(&order, stamped),
+            Ok(acted) => self.stamp_succeeded(&order, &acted),
             Err(error) => self.stamp_failed(&order, &error),
         }
         self.review_workload(&id, Timestamp::now());

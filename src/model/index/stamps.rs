@@ -3,8 +3,12 @@
 use jiff::Timestamp;
 
 use crate::model::cause::Cause;
-use crate::model::index::{Index, StampOrder};
+use crate::model::digest::Digest;
+use crate::model::index::{Act, Index, StampOrder};
 use crate::model::names::{ResourceVersion, WorkloadId};
+use crate::model::observe::Sight;
+use crate::model::record::Record;
+use crate::model::rerun::{Run, name_of_run};
 use crate::model::stamp::Stamp;
 use crate::model::workload::Progress;
 
@@ -14,15 +18,16 @@ impl Index {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
         let workload = &tracked.workload;
-        let (digest, restart_at) = self.with_sight(tracked, &record.counting, now, |sight| {
+        let (digest, act) = self.with_sight(tracked, &record.counting, now, |sight| {
             let digest = sight.consumed.digest(sight.uid, self.keyring.current());
-            Some((digest, sight.workload.lever.restart_at(sight.pods, now)))
+            let act = act(record, sight, &digest);
+            Some((digest, act))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };
         let order = StampOrder {
             workload: id.clone(),
             uid: workload.uid.clone()?,
-            restart_at,
+            act,
             version: workload.version?,
             text: stamp.to_string(),
             cause: Cause::of(record),
@@ -52,5 +57,24 @@ impl Index {
         if let Some(record) = &mut tracked.record {
             record.confirm(&order.text);
         }
+    }
+
+    /// The Job makes way for the new one, or the CronJob runs.
+    pub fn reran(&mut self, order: &StampOrder) {
+        let tracked = self.workloads.get_mut(&order.workload);
+        let same = tracked.filter(|tracked| tracked.workload.uid.as_ref() == Some(&order.uid));
+        if let Some(record) = same.and_then(|tracked| tracked.record.as_mut()) {
+            record.confirm(&order.text);
+        }
+    }
+}
+
+/// What makes this workload read the open changes of its record.
+fn act(record: &Record, sight: &Sight<'_>, state: &Digest) -> Act {
+    let workload = sight.workload;
+    match workload.run {
+        Run::NotOne => workload.lever.restart_at(sight.pods, sight.now).map_or(Act::Stamp, Act::RestartAt),
+        Run::Job(_) => Act::MakeAgain,
+        Run::CronJob(_) => Act::Run(name_of_run(&workload.id, sight.uid, state, record)),
     }
 }
