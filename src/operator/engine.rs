@@ -20,10 +20,11 @@ use crate::model::cause::Cause;
 use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
-use crate::model::names::{ConfigId, Name, ResourceVersion, WorkloadId};
+use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId};
 use crate::model::participation::Participation;
 use crate::model::policy::Policy;
 use crate::model::report_delay::ReportDelay;
+use crate::model::rerun::placeholder::Step;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
@@ -77,6 +78,8 @@ pub struct Engine {
     pub(super) writer: Writer,
     /// The workloads with a stamp under way.
     pub(super) stamping: HashSet<WorkloadId>,
+    /// The last step that was taken of making a Job again, until the watch shows what came of it, or a while has passed.
+    pub(super) steps_taken: HashMap<WorkloadId, (Uid, Step)>,
     /// The versions that the API server refused as outdated.
     pub(super) outdated: HashMap<WorkloadId, ResourceVersion>,
     /// Why a workload's last stamp failed, for its report.
@@ -120,6 +123,7 @@ impl Engine {
             instance: instance.to_owned(),
             metrics,
             stamping: HashSet::new(),
+            steps_taken: HashMap::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),
             held: BTreeMap::new(),
@@ -236,6 +240,7 @@ impl Engine {
         match again {
             Again::Workload(id) => {
                 self.outdated.remove(&id);
+                self.steps_taken.remove(&id);
                 self.review_workload(&id, now);
             }
             Again::Config(id) => self.review_config(&id, now),
@@ -265,7 +270,10 @@ impl Engine {
     fn written(&mut self, done: Done) {
         match done {
             Done::Stamp(order, answer) => self.stamp_ended(order, answer),
-            Done::Step(placeholder, step, answer) => self.step_ended(&placeholder, &step, answer),
+            Done::Step(placeholder, step, answer) => {
+                self.step_ended(&placeholder, step, answer);
+                self.review_workload(&placeholder.original, Timestamp::now());
+            }
             Done::Report(key, answer) => self.report_written(key, answer),
             Done::Event(Ok(())) => {}
             Done::Event(Err(error)) => info!(%error, "an event could not be written"),

@@ -39,6 +39,7 @@ impl Engine {
         }
         let step = self.index.rerun_step(id).map(|(placeholder, step)| (placeholder.clone(), step));
         if let Some((placeholder, step)) = step {
+            self.note_hold(id, None);
             return self.take_step(id, placeholder, step, now);
         }
         let decision = self.index.decide(id, now);
@@ -341,6 +342,6 @@ impl Engine {
     }
 }
 
-fn workload_key(id: &WorkloadId) -> ReportKey {
+pub(super) fn workload_key(id: &WorkloadId) -> ReportKey {
     (id.namespace.clone(), report::name_of(id.kind.label(), &id.name))
 }

@@ -1,24 +1,32 @@
 //! The engine's half for Jobs and CronJobs: makes a Job again step by step, and says aloud what happened.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
+use crate::api::annotations::RERUN;
+use crate::api::published::Mode;
 use crate::model::index::{Act, StampOrder};
 use crate::model::names::WorkloadId;
 use crate::model::rerun::placeholder::{Placeholder, Step};
 use crate::operator::api_error::ApiError;
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
+use crate::operator::reloading::workload_key;
 use crate::operator::rerun::Taken;
 
 /// A step that was decided on an outdated state is taken again only if the watch shows no other one for this long.
-const WATCH_DELAY: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
+const WATCH_DELAY: SignedDuration = SignedDuration::from_secs(5);
 
 impl Engine {
     /// Goes on with a Job that is being made again.
     pub(super) fn take_step(&mut self, id: &WorkloadId, placeholder: Placeholder, step: Step, now: Timestamp) {
         let again = Again::Workload(id.clone());
-        if step == Step::Wait || self.settings.mode == crate::api::published::Mode::DryRun {
+        // It goes with the Job that it is about. The new Job has one of its own.
+        self.reports.forget(&workload_key(id));
+        if self.steps_taken.get(id) == Some(&(placeholder.uid.clone(), step.clone())) {
+            return;
+        }
+        if step == Step::Wait || self.settings.mode == Mode::DryRun {
             return;
         }
         if let Some(until) = self.retries.waits_until(&again, now) {
@@ -28,27 +36,28 @@ impl Engine {
         self.writer.step(placeholder, step);
     }
 
-    pub(super) fn step_ended(&mut self, placeholder: &Placeholder, step: &Step, answer: Result<Taken, ApiError>) {
+    pub(super) fn step_ended(&mut self, placeholder: &Placeholder, step: Step, answer: Result<Taken, ApiError>) {
         let id = &placeholder.original;
         let now = Timestamp::now();
         self.stamping.remove(id);
         match answer {
+            Ok(Taken::NotOurs) => {
+                self.tell_foreign_placeholder(placeholder);
+                self.retry(Again::Workload(id.clone()));
+            }
             Ok(taken) => {
                 self.retries.succeeded(&Again::Workload(id.clone()));
                 self.failures.remove(id);
+                self.steps_taken.insert(id.clone(), (placeholder.uid.clone(), step));
                 self.alarm(Again::Workload(id.clone()), now + WATCH_DELAY, now);
-                match taken {
-                    Taken::Made { uid, cause } => {
-                        info!(kind = %id.kind, ns = %id.namespace, name = %id.name, cause, "made again");
-                        let note = format!("Reloading: {cause}; the Job was made again");
-                        self.writer.event(Notice::on_object(id, Some(&uid), Reason::Reloaded, note));
-                    }
-                    Taken::Done => {}
-                    Taken::NotOurs => self.tell_foreign_placeholder(placeholder),
+                if let Taken::Made { uid, cause } = taken {
+                    info!(kind = %id.kind, ns = %id.namespace, name = %id.name, cause, "made again");
+                    let note = format!("Reloading: {cause}; the Job was made again");
+                    self.writer.event(Notice::on_object(id, Some(&uid), Reason::Reloaded, note));
                 }
             }
             Err(error) => {
-                self.tell_step_failure(placeholder, step, &error);
+                self.tell_step_failure(placeholder, &step, &error);
                 self.retry(Again::Workload(id.clone()));
             }
         }
@@ -79,8 +88,10 @@ impl Engine {
 
     fn tell_foreign_placeholder(&mut self, placeholder: &Placeholder) {
         let Placeholder { name, original: id, .. } = placeholder;
-        let message =
-            format!("Job {name} looks like what restamp keeps of {id}, and restamp did not write it; delete it");
+        let message = format!(
+            "Job {name} says that it keeps {id}, and is not sealed with this installation's hash key; delete it, or make \
+             the Job from its annotation {RERUN} first"
+        );
         if self.failures.insert(id.clone(), message.clone()).is_none() {
             warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{message}");
         }

@@ -126,7 +126,8 @@ impl<'a> Case<'a> {
         if let Owned::ByWorkload(owner) = owned {
             return Why::CountsAs(owner.clone());
         }
-        if !id.kind.rolls_by_template() {
+        // A record is kept of a Job only where the operator runs with --rerun-jobs.
+        if !id.kind.rolls_by_template() && self.before.is_none() {
             return Why::KindDoesNotRoll(id.kind);
         }
         let unreadable = opt_in.problems.iter().any(|problem| problem.name == AUTO_RELOAD);
