@@ -170,9 +170,8 @@ impl Record {
         for entry in &mut self.entries {
             match &mut entry.change {
                 Some(change) if fits => change.answer = Answer::Stamped,
-                Some(change) => change.answer = Answer::None,
                 None if fits => {}
-                None => {
+                Some(_) | None => {
                     let config = sight.consumed.get(&entry.config.within(&sight.workload.id.namespace));
                     entry.open(sight.now, config.and_then(ConsumedConfig::version), BTreeSet::new());
                 }

@@ -7,11 +7,11 @@ use crate::api::annotations::RERUN;
 use crate::api::published::Mode;
 use crate::model::index::{Act, StampOrder};
 use crate::model::names::WorkloadId;
+use crate::model::report;
 use crate::model::rerun::placeholder::{Placeholder, Step};
 use crate::operator::api_error::ApiError;
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
-use crate::operator::reloading::workload_key;
 use crate::operator::rerun::Taken;
 
 /// A step that was decided on an outdated state is taken again only if the watch shows no other one for this long.
@@ -22,7 +22,7 @@ impl Engine {
     pub(super) fn take_step(&mut self, id: &WorkloadId, placeholder: Placeholder, step: Step, now: Timestamp) {
         let again = Again::Workload(id.clone());
         // It goes with the Job that it is about. The new Job has one of its own.
-        self.reports.forget(&workload_key(id));
+        self.reports.forget(&report::key_of_workload(id));
         if self.steps_taken.get(id) == Some(&(placeholder.uid.clone(), step.clone())) {
             return;
         }

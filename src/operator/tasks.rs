@@ -10,10 +10,11 @@ use tracing::error;
 use crate::api::drift_report::DriftReport;
 use crate::model::digest::Keyring;
 use crate::model::index::{Act, StampOrder};
+use crate::model::report::ReportKey;
 use crate::model::rerun::placeholder::{Placeholder, Step};
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
-use crate::operator::reports::{Order, ReportKey, Written};
+use crate::operator::reports::{Order, Written};
 use crate::operator::rerun::{Rerunner, Taken};
 use crate::operator::write::{self, ChangeCause, Stamped};
 

@@ -371,7 +371,7 @@ async fn a_cron_job_runs_once_for_a_change_and_a_suspended_one_does_not() {
     .await;
     ns.operator_has_caught_up().await;
     let run = metadata["name"].as_str().unwrap().to_owned();
-    assert_eq!(job_names(&ns).await, [run.clone()]);
+    assert_eq!(job_names(&ns).await, std::slice::from_ref(&run));
     let said = ns.events(CRON_JOB, "cj", "Reloaded").await;
     assert_eq!(said, [format!("Reloading: key K of ConfigMap c changed; it runs now, as Job {run}")]);
 

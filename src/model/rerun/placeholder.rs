@@ -4,6 +4,8 @@
 //! meanwhile in the cluster, by a Job of another name that runs no pods. Each step follows from which of the two
 //! are there; it may be taken twice, or by another leader.
 
+use std::cmp::Ordering;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +108,7 @@ pub fn name_of(original: &Uid) -> Name {
 pub enum Step {
     /// Delete the original: we were interrupted before that.
     Delete,
-    /// Wait until the original is gone: its pods end first.
+    /// Wait until the original is gone, whose pods end first, or until the watch shows more.
     Wait,
     /// Make the new Job.
     Create,
@@ -114,21 +116,22 @@ pub enum Step {
     Discard,
 }
 
-/// The next step, by the Job that has the name now.
+/// The next step, by the Job that has the name, as far as the watch shows.
 pub fn next(placeholder: &Placeholder, present: Option<&Workload>) -> Step {
     let Some(present) = present else { return Step::Create };
-    if present.uid.as_ref() != Some(&placeholder.original_uid) {
-        Step::Discard
-    } else if present.deleting {
-        Step::Wait
-    } else if present.version == Some(placeholder.original_version) {
-        Step::Delete
-    } else {
-        // Nobody deletes it for this placeholder any more: whoever tries names the version.
-        Step::Discard
+    let is_original = present.uid.as_ref() == Some(&placeholder.original_uid);
+    match present.version.cmp(&Some(placeholder.original_version)) {
+        Ordering::Equal if is_original => Step::Delete,
+        Ordering::Greater if is_original && present.deleting => Step::Wait,
+        // Nobody deletes the original for this placeholder any more: whoever tries names its version.
+        Ordering::Greater => Step::Discard,
+        // A list in progress has shown the placeholder, and not yet the Job.
+        Ordering::Less | Ordering::Equal => Step::Wait,
     }
 }
 
+#[cfg(test)]
+mod crashes;
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +167,8 @@ mod tests {
     #[case::on_its_way_out(Some(job("w").uid("u").at_version(8).deleting()), Step::Wait)]
     #[case::gone(None, Step::Create)]
     #[case::made_again(Some(job("w").uid("v").at_version(9)), Step::Discard)]
+    #[case::not_shown_yet(Some(job("w").uid("u").at_version(6)), Step::Wait)]
+    #[case::an_earlier_one_is_still_shown(Some(job("w").uid("t").at_version(5)), Step::Wait)]
     #[case::changed_since(Some(job("w").uid("u").at_version(8)), Step::Discard)]
     fn each_step_follows_from_what_is_there(
         #[case] present: Option<crate::model::builders::WorkloadBuilder>,
