@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs};
 use crate::model::digest::Keyring;
 use crate::model::index::lists::{Ended, Lists};
@@ -23,6 +22,8 @@ use crate::model::rerun::placeholder::Placeholder;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
+
+pub use stamps::{Act, StampOrder};
 
 /// An object as the index takes it.
 #[derive(Debug, Clone)]
@@ -454,38 +455,6 @@ impl Index {
             self.remove(Watched::Workload(id.kind), &Identity::Workload(id), now, work);
         }
     }
-}
-
-/// One stamp to be sent: where, on which state, and its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StampOrder {
-    /// The workload.
-    pub workload: WorkloadId,
-    /// Its uid: a workload that was made again is another one.
-    pub uid: Uid,
-    /// What is to be done.
-    pub act: Act,
-    /// The version that was decided on: on another one, the API server refuses.
-    pub version: ResourceVersion,
-    /// The stamp.
-    pub text: String,
-    /// What it answers.
-    pub cause: Cause,
-    /// When the first of the changes that it answers was seen.
-    pub due_since: Timestamp,
-}
-
-/// What restamp does to a workload, so that it reads a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
-    /// The stamp goes into its pod template.
-    Stamp,
-    /// Its pods are restarted from this time on, where a rollout is not what its owner wants.
-    RestartAt(Timestamp),
-    /// It is a Job, and is made again.
-    MakeAgain,
-    /// It is a CronJob, and runs as a Job of this name.
-    Run(Name),
 }
 
 impl Object {

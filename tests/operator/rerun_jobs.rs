@@ -4,56 +4,20 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::support::cluster::{Cluster, repository};
-use crate::support::kind::{CONFIG_MAP, CRON_JOB, DRIFT_REPORT, EVENT, JOB, POD};
-use crate::support::manifests::config_map;
+use crate::support::kind::{CONFIG_MAP, CRON_JOB, DRIFT_REPORT, EVENT, JOB, Kind, POD};
+use crate::support::manifests::{config_map, cron_job, job, job_spec};
 use crate::support::namespace::{Namespace, report_name, state};
 use crate::support::operator::Operator;
 use crate::support::{Flag, Turn, turn};
 
-const RERUN: Flag<'static> = ("--rerun-jobs", "");
-
-/// Annotated, with pods that run until they are deleted, or that are done at once.
-fn job(name: &str, ends: bool) -> Value {
-    json!({
-        "apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {"name": name, "labels": {"team": "tools"}, "annotations": {
-            "restamp.dev/auto-reload": "true", "example.com/note": "kept",
-        }},
-        "spec": job_spec(name, ends),
-    })
-}
-
-fn job_spec(name: &str, ends: bool) -> Value {
-    json!({
-        "backoffLimit": 3,
-        "template": {
-            "metadata": {"labels": {"app": name, "restamp.test/stuck": (!ends).to_string()}},
-            "spec": {
-                "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
-                "containers": [{
-                    "name": "app", "image": "localhost/app:1", "envFrom": [{"configMapRef": {"name": "c"}}],
-                }],
-            },
-        },
-    })
-}
-
-fn cron_job(name: &str) -> Value {
-    json!({
-        "apiVersion": "batch/v1", "kind": "CronJob",
-        "metadata": {"name": name, "annotations": {"restamp.dev/auto-reload": "true"}},
-        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {
-            "metadata": {"labels": {"team": "tools"}, "annotations": {"example.com/note": "kept"}},
-            "spec": job_spec(name, true),
-        }},
-    })
-}
+pub const RERUN: Flag<'static> = ("--rerun-jobs", "");
 
 fn install(cluster: &Cluster) {
     cluster.kubectl(&["apply", "--filename", repository("deploy/rerun-jobs/role.yaml").to_str().unwrap()]);
 }
 
-async fn operator(turn: &Turn, flags: &[Flag<'_>]) -> Operator {
+/// An operator with the flag, and with the rights for it.
+pub async fn operator(turn: &Turn, flags: &[Flag<'_>]) -> Operator {
     install(turn.cluster());
     turn.operator(&[&[RERUN], flags].concat()).await
 }
@@ -62,12 +26,12 @@ fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap()
 }
 
-fn change(ns: &Namespace, value: &str) {
+pub fn change(ns: &Namespace, value: &str) {
     ns.apply(&[config_map("c", &[("K", value)])]);
 }
 
 /// Waits until the operator knows this object and has nothing to do about it.
-async fn adopted(ns: &Namespace, kind: crate::support::kind::Kind, name: &str) -> Value {
+pub async fn adopted(ns: &Namespace, kind: Kind, name: &str) -> Value {
     let object = ns.until(kind, name, "to exist", |_| true).await;
     ns.until(DRIFT_REPORT, &report_name(kind, name), "to be current", |report| {
         report["metadata"]["ownerReferences"][0]["uid"] == object["metadata"]["uid"] && state(report) == "Current"
@@ -97,7 +61,7 @@ async fn made_again(ns: &Namespace, before: &Value) -> Value {
     adopted(ns, JOB, name).await
 }
 
-async fn job_names(ns: &Namespace) -> Vec<String> {
+pub async fn job_names(ns: &Namespace) -> Vec<String> {
     let jobs = ns.list(JOB).await;
     jobs.iter().map(|job| job["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -194,8 +158,7 @@ async fn a_job_that_the_api_server_would_not_take_again_stays_until_it_would() {
     ns.apply(&[config_map("c", &[("K", "1")]), job("w", false)]);
     let before = running(&ns, "w").await;
     ns.kubectl(&["create", "quota", "one", "--hard=count/jobs.batch=1"]);
-    let quota =
-        crate::support::kind::Kind { group: "", version: "v1", name: "ResourceQuota", plural: "resourcequotas" };
+    let quota = Kind { group: "", version: "v1", name: "ResourceQuota", plural: "resourcequotas" };
     ns.until(quota, "one", "to be counted", |quota| quota["status"]["used"]["count/jobs.batch"] == "1").await;
 
     change(&ns, "2");

@@ -4,13 +4,45 @@ use jiff::Timestamp;
 
 use crate::model::cause::Cause;
 use crate::model::digest::Digest;
-use crate::model::index::{Act, Index, StampOrder};
-use crate::model::names::{ResourceVersion, WorkloadId};
+use crate::model::index::Index;
+use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId};
 use crate::model::observe::Sight;
 use crate::model::record::Record;
 use crate::model::rerun::{Run, name_of_run};
 use crate::model::stamp::Stamp;
 use crate::model::workload::Progress;
+
+/// One stamp to be sent: where, on which state, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StampOrder {
+    /// The workload.
+    pub workload: WorkloadId,
+    /// Its uid: a workload that was made again is another one.
+    pub uid: Uid,
+    /// What is to be done.
+    pub act: Act,
+    /// The version that was decided on: on another one, the API server refuses.
+    pub version: ResourceVersion,
+    /// The stamp.
+    pub text: String,
+    /// What it answers.
+    pub cause: Cause,
+    /// When the first of the changes that it answers was seen.
+    pub due_since: Timestamp,
+}
+
+/// What restamp does to a workload, so that it reads a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// The stamp goes into its pod template.
+    Stamp,
+    /// Its pods are restarted from this time on, where a rollout is not what its owner wants.
+    RestartAt(Timestamp),
+    /// It is a Job, and is made again.
+    MakeAgain,
+    /// It is a CronJob, and runs as a Job of this name.
+    Run(Name),
+}
 
 impl Index {
     /// The stamp that is due, to be sent; it is remembered until it is known what became of it.
