@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
@@ -103,23 +102,22 @@ pub struct Engine {
 impl Engine {
     /// An engine that knows nothing yet. It tells which kinds are not synced yet through `unsynced`.
     pub fn new(
-        client: Client,
-        keyring: Keyring,
+        writer: Writer,
+        keyring: Arc<Keyring>,
         settings: Settings,
         instance: &str,
         metrics: Metrics,
         unsynced: watch::Sender<BTreeSet<Watched>>,
         watches: Watches,
     ) -> Self {
-        let keyring = Arc::new(keyring);
         Self {
-            index: Index::new(keyring.clone(), settings.policy, instance)
+            index: Index::new(keyring, settings.policy, instance)
                 .within(settings.scope.clone())
                 .with_participation(settings.participation.clone()),
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
             managers: Managers::default(),
-            writer: Writer::new(client, instance, settings.change_cause, keyring),
+            writer,
             settings,
             instance: instance.to_owned(),
             metrics,

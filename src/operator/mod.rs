@@ -18,5 +18,7 @@ mod rerunning;
 pub mod retry;
 pub mod run;
 pub mod tasks;
+pub mod turns;
+pub mod vigil;
 pub mod watch;
 pub mod write;

@@ -16,6 +16,7 @@ use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
 use crate::operator::reports::{Order, Written};
 use crate::operator::rerun::{Rerunner, Taken};
+use crate::operator::vigil::Vigil;
 use crate::operator::write::{self, ChangeCause, Stamped};
 
 /// A write that ended.
@@ -49,19 +50,27 @@ pub struct Writer {
     instance: Arc<str>,
     change_cause: ChangeCause,
     rerunner: Rerunner,
+    vigil: Arc<Vigil>,
     stamps: Arc<Semaphore>,
     others: Arc<Semaphore>,
     tasks: JoinSet<Done>,
 }
 
 impl Writer {
-    /// A writer for the installation of this name.
-    pub fn new(client: Client, instance: &str, change_cause: ChangeCause, keyring: Arc<Keyring>) -> Self {
+    /// A writer for the installation of this name, that writes while it is sure to be the leader.
+    pub fn new(
+        client: Client,
+        instance: &str,
+        change_cause: ChangeCause,
+        vigil: Arc<Vigil>,
+        keyring: Arc<Keyring>,
+    ) -> Self {
         Self {
             rerunner: Rerunner::new(client.clone(), instance, keyring),
             client,
             instance: instance.into(),
             change_cause,
+            vigil,
             stamps: Arc::new(Semaphore::new(LANES)),
             others: Arc::new(Semaphore::new(LANES)),
             tasks: JoinSet::new(),
@@ -83,10 +92,11 @@ impl Writer {
     /// Starts a stamp, or what takes its place.
     pub fn stamp(&mut self, order: StampOrder) {
         let (client, lanes, change_cause) = (self.client.clone(), self.stamps.clone(), self.change_cause);
-        let rerunner = self.rerunner.clone();
+        let (rerunner, vigil) = (self.rerunner.clone(), self.vigil.clone());
         self.tasks.spawn(async move {
             // The semaphore is never closed.
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             let answer = match &order.act {
                 Act::Stamp | Act::RestartAt(_) => write::stamp(&client, &order, change_cause).await.map(Acted::Stamped),
                 Act::MakeAgain => rerunner.make_again(&order).await.map(|()| Acted::Reran),
@@ -98,9 +108,10 @@ impl Writer {
 
     /// Starts a step of making a Job again.
     pub fn step(&mut self, placeholder: Placeholder, step: Step) {
-        let (rerunner, lanes) = (self.rerunner.clone(), self.stamps.clone());
+        let (rerunner, lanes, vigil) = (self.rerunner.clone(), self.stamps.clone(), self.vigil.clone());
         self.tasks.spawn(async move {
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             let answer = rerunner.take(&placeholder, &step).await;
             Done::Step(placeholder, step, answer)
         });
@@ -108,9 +119,10 @@ impl Writer {
 
     /// Starts the write of a report.
     pub fn report(&mut self, key: ReportKey, order: Order) {
-        let (client, lanes) = (self.client.clone(), self.others.clone());
+        let (client, lanes, vigil) = (self.client.clone(), self.others.clone(), self.vigil.clone());
         self.tasks.spawn(async move {
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             let answer = write_report(&client, &key, order).await;
             Done::Report(key, answer)
         });
@@ -119,8 +131,10 @@ impl Writer {
     /// Starts an Event.
     pub fn event(&mut self, notice: Notice) {
         let (client, lanes, instance) = (self.client.clone(), self.others.clone(), self.instance.clone());
+        let vigil = self.vigil.clone();
         self.tasks.spawn(async move {
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             Done::Event(events::publish(&client, &instance, notice).await)
         });
     }
