@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::scope::{grant_role, grant_roles};
 use crate::support::cluster::{Cluster, repository};
 use crate::support::kind::{CONFIG_MAP, CRON_JOB, DRIFT_REPORT, EVENT, JOB, Kind, POD};
 use crate::support::manifests::{config_map, cron_job, job, job_spec};
@@ -244,6 +245,23 @@ async fn without_the_right_it_says_which_one_to_grant() {
     assert_eq!((uid(&ns.get(JOB, "w").await.unwrap()), job_names(&ns).await.len()), (uid(&before), 1));
     install(turn.cluster());
     made_again(&ns, &before).await;
+}
+
+#[tokio::test]
+async fn in_a_named_namespace_roles_are_enough() {
+    let turn = turn().await;
+    let ns = turn.namespace("job-roles").await;
+    let account = &format!("jobs-of-{}", ns.name());
+    grant_roles(turn.cluster(), account, &[&ns]);
+    grant_role(account, &ns, "deploy/namespaced/rerun-jobs.yaml");
+    let operator = turn.operator_as(account, &[RERUN, ("--namespace", ns.name())]).await;
+    ns.apply(&[config_map("c", &[("K", "1")]), job("w", false), cron_job("cj")]);
+    let before = running(&ns, "w").await;
+    adopted(&ns, CRON_JOB, "cj").await;
+    change(&ns, "2");
+    made_again(&ns, &before).await;
+    ns.until_all(JOB, "to be the new one and the run", |jobs| jobs.len() == 2).await;
+    assert!(!operator.log().to_lowercase().contains("forbidden"), "{}", operator.log());
 }
 
 #[tokio::test]
