@@ -19,6 +19,7 @@ mod options;
 mod others;
 mod permissions;
 mod reload;
+mod rerun_jobs;
 mod scenario;
 mod scope;
 mod secrecy;
