@@ -16,6 +16,8 @@ pub const ROLLOUT_STRATEGY: &str = "restamp.dev/rollout-strategy";
 pub const CONFIG_HASH: &str = "restamp.dev/config-hash";
 /// On the custom resource definition, by `restamp crd`: the version of restamp that wrote it.
 pub const VERSION: &str = "restamp.dev/version";
+/// On a Job that restamp made while it makes another one again: what that one will be.
+pub const RERUN: &str = "restamp.dev/rerun";
 /// On a config: `reload`, `drift` or `all`.
 pub const IGNORE: &str = "restamp.dev/ignore";
 /// On a config: keys that may be there without being declared.

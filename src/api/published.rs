@@ -9,6 +9,7 @@ use crate::api::auto_reload::AutoReload;
 use crate::model::custom::{self, KindName};
 use crate::model::names::Name;
 use crate::model::participation::{Participation, Stakater};
+use crate::model::rerun::Reruns;
 use crate::model::scope::{Namespaces, Scope};
 use crate::model::selector::LabelSelector;
 use crate::model::unread::Unread;
@@ -71,6 +72,7 @@ const IGNORED_CONFIG_KINDS: &str = "ignoredConfigKinds";
 const WORKLOAD_KINDS: &str = "workloadKinds";
 const IGNORED_WORKLOAD_KINDS: &str = "ignoredWorkloadKinds";
 const AUTO_RELOAD_ALL: &str = "autoReloadAll";
+const RERUN_JOBS: &str = "rerunJobs";
 const STAKATER: &str = "stakaterAnnotations";
 const STAKATER_NAMESPACES: &str = "stakaterNamespaceSelector";
 const UNREAD: &str = "unread";
@@ -96,6 +98,7 @@ impl Published {
             (WORKLOAD_KINDS, joined(scope.kinds, ",")),
             (IGNORED_WORKLOAD_KINDS, joined(&participation.ignored, ",")),
             (AUTO_RELOAD_ALL, yes_or_no(participation.unsaid == AutoReload::Everything)),
+            (RERUN_JOBS, yes_or_no(participation.reruns == Reruns::Yes)),
             (STAKATER, yes_or_no(participation.stakater.is_anywhere())),
             (STAKATER_NAMESPACES, selector(stakater_namespaces)),
             (UNREAD, joined(unread, "\n")),
@@ -133,6 +136,7 @@ impl Published {
                 stakater,
                 unsaid: if entries.flag(AUTO_RELOAD_ALL) { AutoReload::Everything } else { AutoReload::Off },
                 ignored: entries.list(IGNORED_WORKLOAD_KINDS, ",")?,
+                reruns: if entries.flag(RERUN_JOBS) { Reruns::Yes } else { Reruns::No },
             },
             mode: if entries.required(MODE)? == Mode::DryRun.as_str() { Mode::DryRun } else { Mode::Live },
             unread: entries.list(UNREAD, "\n")?,
@@ -196,6 +200,7 @@ mod tests {
                 stakater,
                 unsaid: AutoReload::Everything,
                 ignored: [WorkloadKind::DaemonSet, WorkloadKind::StatefulSet].into(),
+                reruns: Reruns::Yes,
             },
             mode: Mode::DryRun,
             unread: [

@@ -14,6 +14,8 @@ pub mod reloader;
 mod reloading;
 mod reporting;
 pub mod reports;
+pub mod rerun;
+mod rerunning;
 pub mod retry;
 pub mod run;
 pub mod tasks;

@@ -61,7 +61,7 @@ pub enum Why {
     ScopeUnknown(String, Unknown),
     /// The operator is not told of the custom kind.
     KindNotWatched(String),
-    /// Whether the operator is told of the custom kind is not known.
+    /// It takes this flag for the operator to act on the kind, and whether it has it is not known.
     KindUnheard(String),
     /// The operator is told never to roll the kind.
     KindIgnored(WorkloadKind),
@@ -197,9 +197,9 @@ impl fmt::Display for Why {
                 "the operator watches namespaces that are labelled {labels}, and the labels of this one are not known: {unknown}"
             ),
             Self::KindNotWatched(kind) => write!(f, "the operator runs without --workload-kind {kind}"),
-            Self::KindUnheard(kind) => write!(
+            Self::KindUnheard(flag) => write!(
                 f,
-                "restamp rolls it where it runs with --workload-kind {kind}; what it publishes does not tell here, and \
+                "restamp acts on it where it runs with {flag}; what it publishes does not tell here, and \
                  there is no record of the workload that does"
             ),
             Self::KindIgnored(kind) => write!(f, "the operator runs with --ignore-workload-kind {kind}"),
@@ -232,8 +232,13 @@ impl fmt::Display for Why {
 
 fn does_not_roll(kind: WorkloadKind) -> &'static str {
     match kind {
-        WorkloadKind::Job => "a Job runs once: what it read stays, and a new run reads anew",
-        WorkloadKind::CronJob => "the next run of a CronJob reads anew by itself",
+        WorkloadKind::Job => {
+            "a Job runs once: what it read stays, and a new run reads anew; with --rerun-jobs, one that has not succeeded is \
+             made again"
+        }
+        WorkloadKind::CronJob => {
+            "the next run of a CronJob reads anew by itself; with --rerun-jobs, it runs once at a change"
+        }
         WorkloadKind::Pod => "nothing makes a pod anew that no controller owns",
         WorkloadKind::ReplicaSet => "a ReplicaSet replaces no pods when its template changes",
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::Custom(_) => {

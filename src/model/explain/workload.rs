@@ -17,6 +17,7 @@ use crate::model::counting::Counting;
 use crate::model::decide::Hold;
 use crate::model::names::{ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
+use crate::model::rerun::Reruns;
 use crate::model::scope::Membership;
 use crate::model::workload::{Owned, Workload};
 
@@ -143,12 +144,12 @@ impl<'a> Case<'a> {
 
     /// Whether changes roll the workload at all; a config that it names may count all the same.
     pub(super) fn why_at_all(&self) -> Why {
-        let Workload { id, owned, opt_in, .. } = self.workload;
+        let Workload { owned, opt_in, .. } = self.workload;
         if let Owned::ByWorkload(owner) = owned {
             return Why::CountsAs(owner.clone());
         }
-        if !id.kind.rolls_by_template() {
-            return Why::KindDoesNotRoll(id.kind);
+        if !self.reruns().may_run(self.workload) {
+            return self.why_kind_does_not_roll();
         }
         if let Some(why) = self.why_not_watched() {
             return why;
@@ -172,13 +173,31 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// What becomes of Jobs; where that is not published, a record is kept of one only if they are run again.
+    fn reruns(&self) -> Reruns {
+        match (self.operator.published(), self.before) {
+            (Some(published), _) => published.participation.reruns,
+            (None, Some(_)) => Reruns::Yes,
+            (None, None) => Reruns::No,
+        }
+    }
+
+    fn why_kind_does_not_roll(&self) -> Why {
+        match self.operator.published {
+            Sought::Unknown(unknown) if unknown != Unknown::NotInFiles && Reruns::Yes.may_run(self.workload) => {
+                Why::KindUnheard("--rerun-jobs".to_owned())
+            }
+            _ => Why::KindDoesNotRoll(self.workload.id.kind),
+        }
+    }
+
     /// Why the operator does not look at the workload, or why it is not known whether it does.
     fn why_not_watched(&self) -> Option<Why> {
         let id = &self.workload.id;
         let published = match (self.operator.published(), id.kind) {
             (Some(published), _) => published,
             (None, WorkloadKind::Custom(kind)) if self.before.is_none() => {
-                return Some(Why::KindUnheard(kind.to_string()));
+                return Some(Why::KindUnheard(format!("--workload-kind {kind}")));
             }
             (None, _) => return None,
         };

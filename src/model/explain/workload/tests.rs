@@ -2,14 +2,19 @@
 
 use super::*;
 use crate::api::annotations::RELOAD_ON;
+use crate::api::drift_report::DriftReportStatus;
 use crate::api::opt_in::{Annotations, OptIn};
 use crate::api::published::Published;
+use crate::api::reload_status::ReloadState;
 use crate::model::builders::{WorkloadBuilder, config_map, deployment};
 use crate::model::config::Configs;
 use crate::model::custom::{self, CustomKind};
 use crate::model::explain::Rolls;
 use crate::model::explain::operator::tests::{published, well};
 use crate::model::participation::{Participation, Stakater};
+use crate::model::record::Record;
+use crate::model::report;
+use crate::model::rerun::Reruns;
 use crate::model::scope::{Namespaces, Scope};
 use rstest::rstest;
 
@@ -194,6 +199,42 @@ fn a_config_that_the_operator_does_not_look_at_rolls_nothing(#[case] scope: Scop
     let explained = scene.explain();
     let of = |name: &str| explained.readings.iter().find(|row| row.config.to_string() == name).unwrap();
     assert_eq!(of("ConfigMap/c").verdict.reason, "ConfigNotWatched");
+}
+
+fn rerunning() -> Participation {
+    Participation { reruns: Reruns::Yes, ..Participation::default() }
+}
+
+#[rstest]
+#[case::left_alone(job(), Rolls::No, "KindDoesNotRoll")]
+#[case::made_again(job().taking_part(rerunning()), Rolls::Yes, "OptedIn")]
+#[case::left_alone_by_flags(job().taking_part(Participation::default()), Rolls::No, "KindDoesNotRoll")]
+#[case::of_a_controller(
+    job().owned(Owned::ByController("Database/d".to_owned())).taking_part(rerunning()), Rolls::No, "KindDoesNotRoll")]
+#[case::where_flags_are_hidden(job().hidden(), Rolls::Unknown, "KindUnheard")]
+#[case::where_flags_are_hidden_and_a_record_is_kept(kept(job()).hidden(), Rolls::Yes, "OptedIn")]
+#[case::where_nothing_is_published_and_a_record_is_kept(kept(job()), Rolls::Yes, "OptedIn")]
+fn a_job_counts_where_it_is_run_again(#[case] scene: Scene, #[case] rolls: Rolls, #[case] reason: &str) {
+    let verdict = scene.explain().verdict;
+    assert_eq!((verdict.rolls, verdict.reason), (rolls, reason), "{}", verdict.message);
+}
+
+fn job() -> Scene {
+    opted_in().of_kind(WorkloadKind::Job)
+}
+
+/// The operator keeps a record of it.
+fn kept(mut scene: Scene) -> Scene {
+    let status = ReloadStatus {
+        state: ReloadState::Current,
+        message: String::new(),
+        instance: "restamp-system".to_owned(),
+        last_reload: None,
+        record: Record { counting: Counting::everything(), ..Record::default() },
+    };
+    let status = DriftReportStatus { reload: Some(status), ..DriftReportStatus::default() };
+    scene.report = Sought::Found(report::of_workload(&scene.workload, status));
+    scene
 }
 
 #[test]
