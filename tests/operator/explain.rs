@@ -143,8 +143,16 @@ async fn what_the_operator_was_told_to_leave_alone_is_said_to_roll_nothing() {
             silent.clone(),
         ]);
     }
-    let flags =
-        [("--exclude-namespace", ns.name()), ("--ignore-workload-kind", "StatefulSet"), ("--auto-reload-all", "")];
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "app", "image": "localhost/app:1",
+        "envFrom": [{"configMapRef": {"name": "c"}}]}]}});
+    witness.apply(&[json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly", "annotations":
+        {"restamp.dev/auto-reload": "true"}}, "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": template}}}})]);
+    let flags = [
+        ("--exclude-namespace", ns.name()),
+        ("--ignore-workload-kind", "StatefulSet"),
+        ("--auto-reload-all", ""),
+        ("--rerun-jobs", ""),
+    ];
     let operator = turn.operator(&[&flags[..], &[("--config-selector", "!restamp.test/left-out")]].concat()).await;
     witness.adopted(DEPLOYMENT, "silent").await;
     let reason = |object: &str, namespace: &str| explain(turn.cluster(), object, namespace)["reason"].clone();
@@ -152,6 +160,7 @@ async fn what_the_operator_was_told_to_leave_alone_is_said_to_roll_nothing() {
     assert_eq!(reason("deploy/w", witness.name()), "OptedIn");
     assert_eq!(reason("sts/db", witness.name()), "KindIgnored");
     assert_eq!(reason("deploy/silent", witness.name()), "ByFlag");
+    assert_eq!(reason("cronjob/nightly", witness.name()), "OptedIn");
     witness.kubectl(&["label", "configmap", "c", "restamp.test/left-out=yes"]);
     let row = explain(turn.cluster(), "deploy/w", witness.name())["readings"][0].clone();
     assert_eq!((&row["rolls"], &row["reason"]), (&json!("No"), &json!("ConfigNotWatched")));
