@@ -15,6 +15,8 @@ use crate::model::names::{ConfigKind, WorkloadKind};
 const AUTO: &str = "reloader.stakater.com/auto";
 const SEARCH: &str = "reloader.stakater.com/search";
 const PAUSE_PERIOD: &str = "deployment.reloader.stakater.com/pause-period";
+/// On an Argo Rollout: whether its pods are replaced by a rollout, or restarted.
+pub const ROLLOUT_STRATEGY: &str = "reloader.stakater.com/rollout-strategy";
 /// On a config: whether it counts for workloads that search.
 pub const MATCH: &str = "reloader.stakater.com/match";
 /// On a config: whether its changes roll nothing.
