@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::opt_in::OptIn;
+use crate::model::adoption::Adoption;
 use crate::model::config::{Config, Configs, Field, LiveValue};
 use crate::model::consumed::Consumed;
 use crate::model::consumption::Consumption;
@@ -596,7 +597,7 @@ impl Scene {
 
     /// First sight.
     pub(crate) fn adopt(&self) -> Record {
-        self.see(|sight| Record::adopt(sight, &self.keyring))
+        self.see(|sight| Record::adopt(sight, &self.keyring, Adoption::FirstSight)).0
     }
 
     /// Another look.

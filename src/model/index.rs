@@ -49,8 +49,8 @@ pub struct StoredRecord {
     pub uid: Uid,
     /// The installation that keeps it, by its namespace.
     pub instance: String,
-    /// The record.
-    pub record: Record,
+    /// The record; none if it can't be read.
+    pub record: Option<Record>,
 }
 
 /// What tells one object of the index from all others.

@@ -1,5 +1,6 @@
 //! The rules, pure: no client, no async, no clock, no logging. Time is an argument.
 
+pub mod adoption;
 #[cfg(test)]
 pub(crate) mod builders;
 pub mod cause;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use prometheus::core::Collector;
 use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
+use crate::model::adoption::Adoption;
 use crate::model::decide::Hold;
 use crate::model::names::{ConfigId, WorkloadId};
 use crate::model::reloader::Sign;
@@ -22,6 +23,7 @@ pub struct Metrics {
     watch_errors: IntCounterVec,
     held: IntGaugeVec,
     invalid_annotations: IntCounterVec,
+    adoptions: IntCounterVec,
     reloader_detected: IntGaugeVec,
 }
 
@@ -99,6 +101,16 @@ impl Metrics {
                     &["annotation"],
                 )?,
             )?,
+            adoptions: registered(
+                &registry,
+                IntCounterVec::new(
+                    Opts::new(
+                        "restamp_adoptions_total",
+                        "Workloads whose configs were taken as they are, since there was no record to compare with, by reason.",
+                    ),
+                    &["reason"],
+                )?,
+            )?,
             reloader_detected: registered(
                 &registry,
                 IntGaugeVec::new(
@@ -116,7 +128,7 @@ impl Metrics {
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 8] = [
+        let collectors: [&dyn Collector; 9] = [
             &self.stale_keys,
             &self.reloads,
             &self.latency,
@@ -124,6 +136,7 @@ impl Metrics {
             &self.watch_errors,
             &self.held,
             &self.invalid_annotations,
+            &self.adoptions,
             &self.reloader_detected,
         ];
         let all = collectors.into_iter().flat_map(|collector| collector.desc());
@@ -145,6 +158,9 @@ impl Metrics {
         }
         for reason in Hold::REASONS {
             self.held.with_label_values(&[reason]).set(0);
+        }
+        for why in Adoption::ALL {
+            self.adoptions.with_label_values(&[why.reason()]);
         }
     }
 
@@ -196,6 +212,11 @@ impl Metrics {
     /// There are these signs of a running Reloader.
     pub fn reloader_detected(&self, signs: &BTreeSet<Sign>) {
         self.reloader_detected.with_label_values::<&str>(&[]).set(i64::from(!signs.is_empty()));
+    }
+
+    /// A workload was adopted.
+    pub fn adoption(&self, why: Adoption) {
+        self.adoptions.with_label_values(&[why.reason()]).inc();
     }
 
     /// An annotation does not parse.

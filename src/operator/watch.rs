@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
-use crate::api::drift_report::{DriftReport, StoredReport};
+use crate::api::drift_report::{DriftReport, StoredReport, Unreadable};
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::custom::CustomKind;
 use crate::model::custom::object::CustomObject;
@@ -51,8 +51,8 @@ pub struct Seen {
 pub enum Item {
     /// For the index.
     Object(Box<Object>),
-    /// One of our reports.
-    Report(Box<DriftReport>),
+    /// One of our reports, and whether its status can be read.
+    Report(Box<DriftReport>, Result<(), Unreadable>),
 }
 
 /// Some clouds' load balancers drop connections that are idle for 240 s.
@@ -179,7 +179,7 @@ fn report(stored: StoredReport) -> Option<Item> {
         let (ns, name) = (report.metadata.namespace.as_deref(), report.metadata.name.as_deref());
         warn!(ns, report = name, "cannot read the status of a report; it counts for nothing, and is written anew");
     }
-    Some(Item::Report(Box::new(report)))
+    Some(Item::Report(Box::new(report), readable))
 }
 
 fn namespace(object: PartialObjectMeta<v1::Namespace>) -> Option<Item> {
