@@ -27,6 +27,7 @@ pub mod observe;
 pub mod participation;
 pub mod pod;
 pub mod policy;
+pub mod provider_class;
 pub mod record;
 pub mod reloader;
 pub mod report;

@@ -13,9 +13,10 @@ use crate::model::consumed::{Attention, Consumed, ConsumedConfig, Presence};
 use crate::model::counting::Counting;
 use crate::model::delivered::{CLOCK_SKEW, active, later};
 use crate::model::digest::{HashKey, Keyring};
-use crate::model::names::{ConfigId, ConfigName, KeyName, Name, ResourceVersion, Uid};
+use crate::model::names::{ConfigId, ConfigKind, ConfigName, KeyName, Name, ResourceVersion, Uid};
 use crate::model::pod::{Pod, Started};
 use crate::model::policy::{Adopt, Edge, Policy};
+use crate::model::provider_class::{self, Behind, ProviderClasses};
 use crate::model::record::{Answer, Entry, LastStamp, Record};
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
@@ -33,6 +34,8 @@ pub struct Sight<'a> {
     pub consumed: &'a Consumed,
     /// All configs.
     pub configs: &'a Configs,
+    /// What pods hold of SecretProviderClasses, where that is known.
+    pub classes: Option<&'a ProviderClasses>,
     /// Its pods.
     pub pods: &'a [&'a Pod],
     /// The ReplicaSet that its controller works towards, for a Deployment.
@@ -82,6 +85,7 @@ impl Record {
         let mut adopted = Adopted { why, maybe_unread: BTreeSet::new() };
         for (id, config) in sight.consumed.iter() {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
+            entry.see_class(id, sight);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
                 entry.open(sight.now, Some(version), BTreeSet::new());
             } else if let Some(written) = likely_unread(sight, id, config) {
@@ -104,6 +108,7 @@ impl Record {
             .then(|| Consumed::of(&workload.id.namespace, &workload.consumption, &self.counting, sight.configs));
         let before = other_counting.as_ref().unwrap_or(sight.consumed);
         self.counting = sight.counting.clone();
+        let stamp = self.stamp.clone();
         self.entries.retain(|entry| {
             let id = entry.config.within(&sight.workload.id.namespace);
             let unknown = sight.configs.is_unknown(&id) && sight.counting.names(&id);
@@ -112,6 +117,9 @@ impl Record {
         for (id, config) in sight.consumed.iter() {
             let counted = before.get(id);
             match self.entry_mut(&id.local()) {
+                Some(entry) if id.kind == ConfigKind::SecretProviderClass => {
+                    news.extend(entry.observe_class(id, config, stamp.as_ref(), sight));
+                }
                 Some(entry) => match entry.observe(id, config, counted, sight, keyring) {
                     Some(News::Adopted(anew)) => adopted.entry(anew.why).or_default().extend(anew.maybe_unread),
                     seen => news.extend(seen),
@@ -123,6 +131,7 @@ impl Record {
                     if entry.digest.is_some() && counted.is_some() && counts {
                         news.push(open(&mut entry, config, sight, BTreeSet::new()));
                     }
+                    entry.see_class(id, sight);
                     self.insert(entry);
                 }
             }
@@ -172,10 +181,12 @@ impl Record {
         let Some(key) = key else { return };
         let fits = is_later && sight.consumed.digest(sight.uid, key) == live.digest;
         for entry in &mut self.entries {
+            // No digest tells what pods hold of a class; the pods do.
+            let is_class = entry.config.kind == ConfigKind::SecretProviderClass;
             match &mut entry.change {
-                Some(change) if fits => change.answer = Answer::Stamped,
+                Some(change) if fits && !is_class => change.answer = Answer::Stamped,
                 Some(change) => change.answer = Answer::None,
-                None if fits => {}
+                None if fits || is_class => {}
                 None => {
                     let config = sight.consumed.get(&entry.config.within(&sight.workload.id.namespace));
                     entry.open(sight.now, config.and_then(ConsumedConfig::version), BTreeSet::new());
@@ -247,6 +258,46 @@ impl Entry {
             }
             (Changed::Nothing, _) => None,
         }
+    }
+
+    /// Takes what pods hold of a class for read, the first time that this is known.
+    fn see_class(&mut self, id: &ConfigId, sight: &Sight<'_>) {
+        let Some(classes) = sight.classes.filter(|_| id.kind == ConfigKind::SecretProviderClass) else { return };
+        self.seen_to = Some(match sight.policy.adopt {
+            Adopt::AsIs => classes.seen_to(id),
+            Adopt::CatchUp => ResourceVersion(0),
+        });
+    }
+
+    /// Opens where pods are behind a class for something that was not seen before. Behind a stamp that answers the open
+    /// change only its own pods count: the others are going away.
+    fn observe_class(
+        &mut self,
+        id: &ConfigId,
+        config: &ConsumedConfig,
+        stamp: Option<&LastStamp>,
+        sight: &Sight<'_>,
+    ) -> Option<News> {
+        let classes = sight.classes?;
+        if config.attention == Attention::Ignored {
+            self.seen_to = Some(classes.seen_to(id));
+            self.change = None;
+            return None;
+        }
+        let Some(seen_to) = self.seen_to else {
+            self.see_class(id, sight);
+            return None;
+        };
+        let is_answered = self.change.as_ref().is_some_and(|change| change.answer != Answer::None);
+        let made_from = |stamp: &LastStamp, pod: &Pod| {
+            pod.stamp.as_ref() == Some(&stamp.text) || pod.created.is_some_and(|created| created >= stamp.time)
+        };
+        let counts = |pod: &&Pod| !is_answered || stamp.is_some_and(|stamp| made_from(stamp, pod));
+        let behind = active(sight).filter(counts).filter_map(|pod| provider_class::behind(pod, id, sight));
+        let behind = behind.filter(|behind| behind.version > seen_to).reduce(Behind::and)?;
+        self.seen_to = Some(behind.version);
+        self.open(sight.now, Some(behind.version), behind.keys.clone());
+        Some(News::Changed { config: id.local(), keys: behind.keys })
     }
 
     /// A config is gone. By itself that opens nothing: running containers keep what they have read.

@@ -7,7 +7,7 @@ use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGauge
 
 use crate::model::adoption::Adoption;
 use crate::model::decide::Hold;
-use crate::model::names::{ConfigId, WorkloadId};
+use crate::model::names::{ConfigId, ConfigKind, WorkloadId};
 use crate::model::reloader::Sign;
 use crate::model::scope::Scope;
 use crate::model::watched::Watched;
@@ -152,9 +152,10 @@ impl Metrics {
 
     /// Leadership began: every series that can be is there, at zero.
     pub fn begin(&self, scope: &Scope) {
-        for kind in scope.watched() {
-            self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
-            self.watch_errors.with_label_values(&[kind.as_str()]);
+        // Where the CSI driver is not installed, nothing of it is behind.
+        let classes = Watched::Config(ConfigKind::SecretProviderClass);
+        for kind in scope.watched().filter(|kind| *kind != classes) {
+            self.watch_begins(kind);
         }
         for reason in Hold::REASONS {
             self.held.with_label_values(&[reason]).set(0);
@@ -192,6 +193,12 @@ impl Metrics {
     /// A change took this long to get into the pod template.
     pub fn latency(&self, seconds: f64) {
         self.latency.observe(seconds);
+    }
+
+    /// A watch begins.
+    pub fn watch_begins(&self, kind: Watched) {
+        self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
+        self.watch_errors.with_label_values(&[kind.as_str()]);
     }
 
     /// A watch has had its first full list.

@@ -28,6 +28,7 @@ use crate::model::index::Object;
 use crate::model::names::{ConfigKind, Name, WorkloadKind, controller_of};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
+use crate::model::provider_class::{StatusObject, kind_of_statuses};
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
@@ -107,6 +108,7 @@ impl Watches {
             Watched::Config(ConfigKind::Secret) => {
                 tasks.spawn(watch.run(|object: SecretObject| Some(Object::Config(object.config).into())))
             }
+            Watched::Config(ConfigKind::SecretProviderClass) => tasks.spawn(watch.run_statuses()),
             Watched::Workload(WorkloadKind::Deployment) => {
                 tasks.spawn(watch.run(|object: Deployment| workload(Workload::of_deployment(&object))))
             }
@@ -249,15 +251,31 @@ impl Watch {
         self.run_with(api, move |object: CustomObject| workload(object.read(kind))).await;
     }
 
+    /// The watch of what pods hold of SecretProviderClasses. Most clusters don't have the driver, so nobody is warned.
+    async fn run_statuses(self) {
+        let resource = self.wait_for(&kind_of_statuses(), |_| {}).await;
+        info!(kind = resource.kind, "kind is installed, and watched");
+        self.metrics.watch_begins(self.kind);
+        self.run(|object: StatusObject| Some(Object::ProviderClassStatus(object.read()?).into())).await;
+    }
+
     /// Waits until a kind is installed; others go on meanwhile.
     async fn installed(&self, kind: &CustomKind) -> ApiResource {
+        let tell = |why: &ApiError| {
+            warn!(kind = kind.label, %why, "kind can't be watched yet; it is asked for again and again");
+        };
+        self.wait_for(kind, tell).await
+    }
+
+    /// The same; whoever asks is told once that it is not there.
+    async fn wait_for(&self, kind: &CustomKind, tell: impl Fn(&ApiError)) -> ApiResource {
         let mut pauses = ExponentialBuilder::default().with_max_delay(LONGEST_PAUSE).without_max_times().build();
         let mut told = false;
         loop {
             match discover(&self.client, kind).await {
                 Ok(resource) => return resource,
                 Err(why) if !told => {
-                    warn!(kind = kind.label, %why, "kind can't be watched yet; it is asked for again and again");
+                    tell(&why);
                     told = true;
                 }
                 Err(why) => debug!(kind = kind.label, %why, "kind still can't be watched"),
@@ -386,8 +404,10 @@ fn config(kind: Watched, scope: &Scope) -> watcher::Config {
     let mut config = watcher::Config::default().timeout(TIMEOUT_SECONDS).page_size(PAGE);
     let (name, labels) = match kind {
         Watched::Namespace => ("metadata.name", scope.namespace_labels()),
+        Watched::Config(ConfigKind::SecretProviderClass) | Watched::Workload(_) | Watched::Report => {
+            ("metadata.namespace", None)
+        }
         Watched::Config(_) => ("metadata.namespace", scope.configs.as_ref()),
-        Watched::Workload(_) | Watched::Report => ("metadata.namespace", None),
     };
     let mut fields: Vec<String> = scope.excluded().map(|excluded| format!("{name}!={excluded}")).collect();
     if kind == Watched::Config(ConfigKind::Secret) {

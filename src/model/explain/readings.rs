@@ -132,7 +132,7 @@ impl Case<'_> {
         let why = self.why(reference.config, None, Some(refresh));
         let existence = match self.known.configs.get(reference.config) {
             Some(_) => Existence::Live,
-            None if self.known.unknown.contains_key(reference.config) => Existence::Unknown,
+            None if self.is_unknown(reference.config) => Existence::Unknown,
             None if reference.optional => Existence::OptionalMissing,
             None => Existence::Missing,
         };
@@ -172,8 +172,7 @@ impl Case<'_> {
         };
         let Some(values) = self.known.configs.values(id) else {
             let read = self.workload.consumption.configs().contains(id);
-            let unknown = self.known.unknown.contains_key(id);
-            let existence = if unknown { Existence::Unknown } else { Existence::OptionalMissing };
+            let existence = if self.is_unknown(id) { Existence::Unknown } else { Existence::OptionalMissing };
             return if read { Vec::new() } else { vec![row(None, existence)] };
         };
         let is_read = |key: &KeyName| reads.iter().any(|read| read.config == *id && read.key == *key);
@@ -215,6 +214,10 @@ impl Case<'_> {
         if let Some(unknown) = unknown.get(id) {
             return Some(Why::ConfigUnknown(*unknown));
         }
+        let searches = self.auto_reload(id.kind) == AutoReload::Matching && !self.counting.names(id);
+        if id.kind == ConfigKind::SecretProviderClass {
+            return searches.then_some(Why::NotMatching);
+        }
         let annotations = &configs.get(id)?.annotations;
         if let Some(ignore) = Ignore::read(annotations).ok().flatten().filter(|ignore| ignore.covers_reload()) {
             return Some(Why::Ignored(ignore));
@@ -222,15 +225,16 @@ impl Case<'_> {
         if Ignore::stops_reload(annotations, self.counting.vocabulary) {
             return Some(Why::IgnoredByStakater);
         }
-        let searches = self.auto_reload(id.kind) == AutoReload::Matching && !self.counting.names(id);
         (searches && !stakater::is_match(annotations)).then_some(Why::NotMatching)
     }
 
     pub(super) fn auto_reload(&self, kind: ConfigKind) -> AutoReload {
-        match kind {
-            ConfigKind::ConfigMap => self.counting.config_maps,
-            ConfigKind::Secret => self.counting.secrets,
-        }
+        self.counting.of_kind(kind)
+    }
+
+    /// Whether nothing is known of a config itself.
+    fn is_unknown(&self, id: &ConfigId) -> bool {
+        self.known.unknown.contains_key(id) || self.known.configs.is_unknown(id)
     }
 }
 

@@ -7,12 +7,14 @@ use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
 use crate::model::decide::{self, Decision, Hold};
 use crate::model::index::{Index, Tracked, Work};
-use crate::model::names::{WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigKind, WorkloadId, WorkloadKind};
 use crate::model::observe::{News, Sight};
 use crate::model::record::Record;
 use crate::model::stamp::Stamp;
 use crate::model::watched::Watched;
 use crate::model::workload::Workload;
+
+const STATUSES: Watched = Watched::Config(ConfigKind::SecretProviderClass);
 
 impl Index {
     /// Looks at one workload: adopts it, or compares its record with what there is.
@@ -87,7 +89,7 @@ impl Index {
         };
         let consumed = workload.consumption.configs().into_iter().map(|id| id.kind);
         let named = workload.opt_in.reload_on.iter().map(|pattern| pattern.kind);
-        let configs = consumed.chain(named).map(Watched::Config);
+        let configs = consumed.chain(named).map(Watched::Config).filter(|kind| kind.is_needed());
         let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
         let namespace = &workload.id.namespace;
         let unsynced = needed.chain(configs).find(|kind| !self.lists.is_synced_in(*kind, namespace));
@@ -110,6 +112,7 @@ impl Index {
             counting,
             consumed: &consumed,
             configs: &self.configs,
+            classes: self.lists.is_synced_in(STATUSES, &workload.id.namespace).then_some(&self.classes),
             pods: &self.pods_of_workload(&workload.id, uid),
             replica_set: self.current_replica_set(workload),
             namespace_deleting: self.is_namespace_deleting(&workload.id.namespace),

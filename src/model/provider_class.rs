@@ -1,0 +1,347 @@
+//! Volumes of the Secrets Store CSI driver: which versions of external secrets each pod holds, by its
+//! SecretProviderClassPodStatus, and whether its processes may have read older ones.
+//!
+//! Versions have no order, and some stores give each pod one of its own. So there is no value of a class to compare with;
+//! a pod is *behind* its class where
+//! - the driver put other versions into its volume after its containers had started (a rotation), or
+//! - two other pods hold a version that nobody held until well after this pod got its own: the store has a newer one,
+//!   and rotation is off or has not come to this pod yet.
+//!
+//! A pod that merely starts mounts what is newest, and is behind nothing. That is why a rollout ends it, and why no
+//! rollout can cause another one.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Resource;
+use serde::Deserialize;
+
+use crate::model::custom::CustomKind;
+use crate::model::delivered::{CLOCK_SKEW, later};
+use crate::model::fingerprint::{Fingerprint, Plain, Value};
+use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, ResourceVersion, Uid};
+use crate::model::observe::Sight;
+use crate::model::pod::{Pod, Started};
+
+/// The driver, as volumes name it.
+pub const DRIVER: &str = "secrets-store.csi.k8s.io";
+/// The attribute of a volume that names its class.
+pub const CLASS_ATTRIBUTE: &str = "secretProviderClass";
+
+const GROUP: &str = "secrets-store.csi.x-k8s.io";
+const VERSION: &str = "v1";
+const API_VERSION: &str = "secrets-store.csi.x-k8s.io/v1";
+const KIND: &str = "SecretProviderClassPodStatus";
+const PLURAL: &str = "secretproviderclasspodstatuses";
+
+/// The kind of the statuses, to be looked for: the driver may be installed later, or never.
+pub fn kind_of_statuses() -> CustomKind {
+    CustomKind { api_version: API_VERSION.to_owned(), kind: KIND.to_owned(), label: KIND.to_owned() }
+}
+
+/// A SecretProviderClassPodStatus as the API writes it: one for each pod and class.
+#[derive(Debug, Clone, Deserialize)]
+pub struct StatusObject {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    status: Option<RawStatus>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawStatus {
+    secret_provider_class_name: Option<Name>,
+    objects: Option<Vec<RawObject>>,
+}
+
+/// A version may be a hash of the secret: it is kept as values are.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "RawVersion")]
+struct RawObject {
+    id: KeyName,
+    version: Fingerprint,
+}
+
+#[derive(Deserialize)]
+struct RawVersion {
+    #[serde(default)]
+    id: Option<KeyName>,
+    #[serde(default)]
+    version: Option<Value<Plain>>,
+}
+
+impl From<RawVersion> for RawObject {
+    fn from(raw: RawVersion) -> Self {
+        let version = raw.version.map_or_else(|| Fingerprint::of(b""), |version| version.fingerprint);
+        Self { id: raw.id.unwrap_or_else(|| "".into()), version }
+    }
+}
+
+impl Resource for StatusObject {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn group((): &()) -> Cow<'_, str> {
+        GROUP.into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        VERSION.into()
+    }
+
+    fn kind((): &()) -> Cow<'_, str> {
+        KIND.into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl StatusObject {
+    /// What is kept of it; nothing of one that is about no pod or no class.
+    pub fn read(&self) -> Option<PodStatus> {
+        let metadata = &self.metadata;
+        let status = self.status.clone().unwrap_or_default();
+        let namespace: Name = metadata.namespace.as_deref()?.into();
+        let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == "Pod")?;
+        let created = metadata.creation_timestamp.as_ref().map(|time| time.0)?;
+        let writes = metadata.managed_fields.iter().flatten().filter_map(|entry| entry.time.as_ref());
+        let written = writes.map(|Time(time)| *time).max().unwrap_or(created);
+        // It rises with each change of what the object says, also of its status: this kind has no status of its own.
+        let is_as_it_was_made = metadata.generation.unwrap_or(1) <= 1;
+        Some(PodStatus {
+            id: StatusId { namespace: namespace.clone(), name: metadata.name.as_deref()?.into() },
+            class: ConfigId {
+                kind: ConfigKind::SecretProviderClass,
+                namespace,
+                name: status.secret_provider_class_name?,
+            },
+            pod: owner.uid.as_str().into(),
+            created,
+            version: metadata.resource_version.as_deref()?.parse().ok()?,
+            since: if is_as_it_was_made { created } else { written },
+            got: if is_as_it_was_made { Got::AtMount } else { Got::InPlace(BTreeSet::new()) },
+            objects: status.objects.into_iter().flatten().map(|object| (object.id, object.version)).collect(),
+        })
+    }
+}
+
+/// Which status.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StatusId {
+    /// Its namespace.
+    pub namespace: Name,
+    /// Its name.
+    pub name: Name,
+}
+
+/// What one pod holds of one class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodStatus {
+    /// Which one.
+    pub id: StatusId,
+    /// The class.
+    pub class: ConfigId,
+    /// The pod.
+    pub pod: Uid,
+    created: Timestamp,
+    /// The version at which it got to hold this, as far as that was seen.
+    pub version: ResourceVersion,
+    /// When it got to hold this, by the API server's clock.
+    since: Timestamp,
+    got: Got,
+    objects: BTreeMap<KeyName, Fingerprint>,
+}
+
+/// How a pod got what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Got {
+    /// Before anything in it started.
+    AtMount,
+    /// The driver swapped these while the pod was there; none where they can't be named.
+    InPlace(BTreeSet<KeyName>),
+}
+
+impl PodStatus {
+    /// The same, in the light of what was seen before.
+    fn after(self, before: Option<&Self>) -> Self {
+        match before {
+            None => self,
+            Some(before) if (&before.pod, &before.class) != (&self.pod, &self.class) => {
+                // A StatefulSet's pod takes over the status of the one before it.
+                Self { got: Got::AtMount, ..self }
+            }
+            Some(before) if before.objects == self.objects => {
+                Self { got: before.got.clone(), since: before.since, version: before.version, ..self }
+            }
+            Some(before) => {
+                let differ = |key: &&KeyName| before.objects.get(*key) != self.objects.get(*key);
+                let keys = before.objects.keys().chain(self.objects.keys()).filter(differ).cloned().collect();
+                Self { got: Got::InPlace(keys), ..self }
+            }
+        }
+    }
+}
+
+/// All statuses.
+#[derive(Debug, Default)]
+pub struct ProviderClasses {
+    statuses: BTreeMap<StatusId, PodStatus>,
+    of_class: HashMap<ConfigId, BTreeSet<StatusId>>,
+}
+
+impl ProviderClasses {
+    /// Puts a status in its place. The class that it is about comes back.
+    pub fn insert(&mut self, status: PodStatus) -> ConfigId {
+        let before = self.remove(&status.id);
+        let status = status.after(before.as_ref());
+        let class = status.class.clone();
+        self.of_class.entry(class.clone()).or_default().insert(status.id.clone());
+        self.statuses.insert(status.id.clone(), status);
+        class
+    }
+
+    /// Takes a status out.
+    pub fn remove(&mut self, id: &StatusId) -> Option<PodStatus> {
+        let gone = self.statuses.remove(id)?;
+        if let Some(of_class) = self.of_class.get_mut(&gone.class) {
+            of_class.remove(id);
+            if of_class.is_empty() {
+                self.of_class.remove(&gone.class);
+            }
+        }
+        Some(gone)
+    }
+
+    /// All of them, by their ids.
+    pub fn ids(&self) -> impl Iterator<Item = &StatusId> {
+        self.statuses.keys()
+    }
+
+    /// How far the statuses of a class were seen.
+    pub fn seen_to(&self, class: &ConfigId) -> ResourceVersion {
+        self.of(class).map(|status| status.version).max().unwrap_or(ResourceVersion(0))
+    }
+
+    fn of(&self, class: &ConfigId) -> impl Iterator<Item = &PodStatus> {
+        self.of_class.get(class).into_iter().flatten().filter_map(|id| self.statuses.get(id))
+    }
+
+    fn of_pod(&self, class: &ConfigId, pod: &Uid) -> Option<&PodStatus> {
+        self.of(class).find(|status| status.pod == *pod)
+    }
+
+    /// The objects of which two other pods hold a version that came up well after this pod got its own, and the version
+    /// at which that was to be seen.
+    fn superseded(&self, own: &PodStatus) -> Option<Behind> {
+        let newer = own.objects.iter().filter_map(|(key, held)| {
+            let mut others: BTreeMap<&[u8; 32], Vec<&PodStatus>> = BTreeMap::new();
+            for (status, other) in self.of(&own.class).filter_map(|status| Some((status, status.objects.get(key)?))) {
+                others.entry(other.as_bytes()).or_default().push(status);
+            }
+            others.remove(held.as_bytes());
+            let seen = others.into_values().filter_map(|holders| {
+                let first = holders.iter().map(|holder| holder.since).min()?;
+                let mut versions: Vec<ResourceVersion> = holders.iter().map(|holder| holder.version).collect();
+                versions.sort_unstable();
+                // The second holder shows that pods share the versions of this object.
+                versions.get(1).copied().filter(|_| first > later(own.since, CLOCK_SKEW))
+            });
+            Some(Behind { version: seen.max()?, keys: [key.clone()].into() })
+        });
+        newer.reduce(Behind::and)
+    }
+}
+
+/// What a pod's processes may not have read yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// The version of the status that shows it.
+    pub version: ResourceVersion,
+    /// The objects; none where they can't be named.
+    pub keys: BTreeSet<KeyName>,
+}
+
+impl Behind {
+    /// Both together.
+    pub fn and(self, other: Self) -> Self {
+        let can_be_named = !self.keys.is_empty() && !other.keys.is_empty();
+        let keys = self.keys.into_iter().chain(other.keys).filter(|_| can_be_named).collect();
+        Self { version: self.version.max(other.version), keys }
+    }
+}
+
+/// What this pod's processes may not have read yet of a class.
+pub fn behind(pod: &Pod, class: &ConfigId, sight: &Sight<'_>) -> Option<Behind> {
+    let classes = sight.classes?;
+    let Some(own) = classes.of_pod(class, &pod.uid) else {
+        // Its owner named a class that it does not mount: the last rotation in any pod counts.
+        return if mounts(class, sight) { None } else { behind_others(pod, classes.of(class)) };
+    };
+    let rotated = match &own.got {
+        Got::InPlace(keys) if !started_since(pod, class, own, sight) => Some(keys),
+        Got::InPlace(_) | Got::AtMount => None,
+    };
+    let rotated = rotated.map(|keys| Behind { version: own.version, keys: keys.clone() });
+    rotated.into_iter().chain(classes.superseded(own)).reduce(Behind::and)
+}
+
+fn behind_others<'a>(pod: &Pod, statuses: impl Iterator<Item = &'a PodStatus>) -> Option<Behind> {
+    let rotations = statuses.filter_map(|status| match &status.got {
+        Got::InPlace(keys) => Some((status, keys)),
+        Got::AtMount => None,
+    });
+    let (last, keys) = rotations.max_by_key(|(status, _)| status.version)?;
+    let is_older = pod.created.is_none_or(|created| created < last.since);
+    let mut started = pod.containers.iter().map(|container| container.started);
+    let started_before = started.any(|started| match started {
+        Started::NotYet => false,
+        Started::At(started) => started < last.since,
+        Started::Unknown => true,
+    });
+    (is_older && started_before).then(|| Behind { version: last.version, keys: keys.clone() })
+}
+
+/// Whether this pod has read what the change of a class was about; `None` where its status does not tell.
+pub fn has_read(pod: &Pod, class: &ConfigId, sight: &Sight<'_>) -> Option<bool> {
+    if sight.classes?.of_pod(class, &pod.uid).is_some() {
+        return Some(behind(pod, class, sight).is_none());
+    }
+    // It has mounted nothing yet, and what it will mount is newer.
+    let waits = pod.containers.iter().all(|container| container.started == Started::NotYet);
+    (mounts(class, sight) && waits).then_some(true)
+}
+
+fn mounts(class: &ConfigId, sight: &Sight<'_>) -> bool {
+    sight.workload.consumption.configs().contains(class)
+}
+
+/// Whether its containers have started since its volume holds this.
+fn started_since(pod: &Pod, class: &ConfigId, own: &PodStatus, sight: &Sight<'_>) -> bool {
+    let readers = sight.workload.consumption.readers(class, sight.counting);
+    let reads = |name: &Name| readers.is_empty() || readers.contains(name);
+    // A status that is older than its pod was taken over at the mount, which is before any start.
+    let is_taken_over = pod.created.is_some_and(|created| own.created < created);
+    let from = if is_taken_over { own.since } else { later(own.since, CLOCK_SKEW) };
+    let mut reading = pod.containers.iter().filter(|container| reads(&container.name));
+    reading.all(|container| match container.started {
+        Started::NotYet => true,
+        Started::At(started) => started >= from,
+        Started::Unknown => false,
+    })
+}
+
+#[cfg(test)]
+mod tests;
