@@ -15,6 +15,7 @@ mod custom_kinds;
 mod namespaces;
 mod options;
 mod permissions;
+mod provider_classes;
 mod reload;
 mod scenario;
 mod scope;

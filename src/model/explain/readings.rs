@@ -298,6 +298,12 @@ mod tests {
     #[case::only_named(deployment("w").on("secret/s").on("secret/absent").env("Secret/s", "A"),
         &["app Secret/s[A] env Live: yes, OptedIn", "- Secret/absent[-] - OptionalMissing: yes, Named",
             "- Secret/s[B] - Live: yes, Named"])]
+    #[case::of_a_class(deployment("w").volume("SecretProviderClass/vault"),
+        &["app SecretProviderClass/vault[-] csi Unknown: yes, OptedIn"])]
+    #[case::of_a_class_at_start(deployment("w").auto_reload(AutoReload::AtStart).volume("SecretProviderClass/vault"),
+        &["app SecretProviderClass/vault[-] csi Unknown: no, ReadInPlace"])]
+    #[case::a_class_that_is_only_named(deployment("w").on("secretproviderclass/vault"),
+        &["- SecretProviderClass/vault[-] - Unknown: yes, Named"])]
     #[case::nothing(deployment("w"), &[])]
     fn a_row_says_what_a_change_does(#[case] workload: WorkloadBuilder, #[case] expected: &[&str]) {
         assert_eq!(rows(&scene(workload).configs(configs())), expected);

@@ -19,6 +19,12 @@ pub const STATEFUL_SET: Kind = apps("StatefulSet", "statefulsets");
 pub const DAEMON_SET: Kind = apps("DaemonSet", "daemonsets");
 pub const DRIFT_REPORT: Kind =
     Kind { group: "restamp.dev", version: "v1alpha1", name: "DriftReport", plural: "driftreports" };
+pub const CLASS_STATUS: Kind = Kind {
+    group: "secrets-store.csi.x-k8s.io",
+    version: "v1",
+    name: "SecretProviderClassPodStatus",
+    plural: "secretproviderclasspodstatuses",
+};
 pub const EVENT: Kind = Kind { group: "events.k8s.io", version: "v1", name: "Event", plural: "events" };
 
 const fn core(name: &'static str, plural: &'static str) -> Kind {
