@@ -6,12 +6,12 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use proptest::prelude::*;
 use restamp::model::config::SecretObject;
 use restamp::model::consumers::Consumers;
-use restamp::model::drift::{ConfigDrift, drift_of};
+use restamp::model::drift::{Drift, drift_of};
 use restamp::model::managers::Managers;
 use serde_json::{Value, json};
 
 /// A Secret with one key, or none if it doesn't have the form of one.
-fn drift(annotation: &str, managed_fields: Value) -> Option<ConfigDrift> {
+fn drift(annotation: &str, managed_fields: Value) -> Option<Drift> {
     let secret: SecretObject = serde_json::from_value(json!({
         "metadata": {
             "name": "s", "namespace": "ns", "managedFields": managed_fields,

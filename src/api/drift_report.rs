@@ -186,7 +186,7 @@ impl InSync {
 }
 
 /// What says which keys or fields of an object are declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 pub enum Baseline {
     /// The annotation that `kubectl apply` leaves.
     LastApplied,
@@ -195,6 +195,7 @@ pub enum Baseline {
     /// The keys that an applier owns by server-side apply.
     ManagedFields,
     /// Nothing: no claim is made.
+    #[default]
     None,
 }
 
@@ -215,9 +216,41 @@ impl fmt::Display for Baseline {
 pub struct FindingStatus {
     /// Its type.
     pub r#type: FindingType,
+    /// The config that it is about, as `Kind/name`, where that is not the subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
     /// The key that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyName>,
+    /// The field that it is about; members of a list by their key, as in `spec.template.spec.containers[app].image`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The container that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Name>,
+    /// What is declared there: for images, replicas and resources only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
+    /// What is live there: for images, replicas and resources only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<String>,
+    /// Whether it is known, or follows from what is usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<Certainty>,
+    /// How many pods it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub pods: Option<u32>,
+    /// When the first of the containers that it is about started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_start: Option<Time>,
+    /// The image digests that run, and in how many pods each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub digests: Vec<RunningDigest>,
+    /// What blocks, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// Why it is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
@@ -233,6 +266,30 @@ pub struct FindingStatus {
     pub consumers: Vec<Consumer>,
 }
 
+impl FindingStatus {
+    /// A finding of this type, of which nothing else is said yet.
+    pub fn new(r#type: FindingType) -> Self {
+        Self {
+            r#type,
+            object: None,
+            key: None,
+            path: None,
+            container: None,
+            declared: None,
+            live: None,
+            certainty: None,
+            pods: None,
+            oldest_start: None,
+            digests: Vec::new(),
+            message: None,
+            cause: None,
+            manager: None,
+            since: None,
+            consumers: Vec::new(),
+        }
+    }
+}
+
 /// The types of finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum FindingType {
@@ -244,11 +301,37 @@ pub enum FindingType {
     MissingKey,
     /// A hand changed a declared value: the next apply reverts it.
     ValueDiffers,
+    /// A declared field has another value: the next apply reverts it.
+    RevertsOnApply,
+    /// A hand added a container, a variable or a volume that no manifest declares.
+    UndeclaredField,
+    /// A container needs a config or a key that does not exist: new pods can't start.
+    MissingReference,
+    /// Pods of one revision run different images under one tag.
+    MixedDigests,
+    /// A pod runs another image than the digest that its template pins.
+    DigestMismatch,
+    /// Containers started before what they read at their start last changed.
+    OutdatedPods,
+    /// The rollout makes no progress.
+    RolloutStalled,
 }
 
 impl FindingType {
     /// Every type.
-    pub const ALL: [Self; 4] = [Self::StaleKey, Self::UndeclaredKey, Self::MissingKey, Self::ValueDiffers];
+    pub const ALL: [Self; 11] = [
+        Self::StaleKey,
+        Self::UndeclaredKey,
+        Self::MissingKey,
+        Self::ValueDiffers,
+        Self::RevertsOnApply,
+        Self::UndeclaredField,
+        Self::MissingReference,
+        Self::MixedDigests,
+        Self::DigestMismatch,
+        Self::OutdatedPods,
+        Self::RolloutStalled,
+    ];
 
     /// So many of this type, in words.
     pub fn count(self, many: usize) -> String {
@@ -257,6 +340,13 @@ impl FindingType {
             Self::UndeclaredKey => ("undeclared key", "undeclared keys"),
             Self::MissingKey => ("missing key", "missing keys"),
             Self::ValueDiffers => ("changed value", "changed values"),
+            Self::RevertsOnApply => ("field that the next apply reverts", "fields that the next apply reverts"),
+            Self::UndeclaredField => ("undeclared field", "undeclared fields"),
+            Self::MissingReference => ("missing reference", "missing references"),
+            Self::MixedDigests => ("container with mixed images", "containers with mixed images"),
+            Self::DigestMismatch => ("container with a wrong image", "containers with a wrong image"),
+            Self::OutdatedPods => ("config that pods read too early", "configs that pods read too early"),
+            Self::RolloutStalled => ("stalled rollout", "stalled rollouts"),
         };
         format!("{many} {}", if many == 1 { one } else { more })
     }
@@ -269,8 +359,44 @@ impl fmt::Display for FindingType {
             Self::UndeclaredKey => "UndeclaredKey",
             Self::MissingKey => "MissingKey",
             Self::ValueDiffers => "ValueDiffers",
+            Self::RevertsOnApply => "RevertsOnApply",
+            Self::UndeclaredField => "UndeclaredField",
+            Self::MissingReference => "MissingReference",
+            Self::MixedDigests => "MixedDigests",
+            Self::DigestMismatch => "DigestMismatch",
+            Self::OutdatedPods => "OutdatedPods",
+            Self::RolloutStalled => "RolloutStalled",
         })
     }
+}
+
+/// Whether a finding is known, or follows from what is usual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Certainty {
+    /// restamp saw it.
+    Certain,
+    /// The objects say when a manager last wrote, but not what: it may be something else.
+    Likely,
+}
+
+impl fmt::Display for Certainty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Certain => "certain",
+            Self::Likely => "likely",
+        })
+    }
+}
+
+/// An image digest that runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningDigest {
+    /// The digest, as in `sha256:…`.
+    pub digest: String,
+    /// In how many pods it runs.
+    #[schemars(range(min = 0))]
+    pub pods: u32,
 }
 
 /// Why a stale key is still there.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::api::drift_report::DriftReport;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
-use crate::model::names::{Name, WorkloadId};
+use crate::model::names::{ConfigKind, Name, WorkloadId};
 use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
 
@@ -26,6 +26,11 @@ impl Inventory {
     /// Takes a config in.
     pub fn add_config(&mut self, config: Config) {
         self.configs.insert(config);
+    }
+
+    /// Objects of these kinds may have been left out.
+    pub fn may_lack(&mut self, kinds: impl IntoIterator<Item = ConfigKind>) {
+        self.configs.may_have_more(kinds);
     }
 
     /// Takes in a workload.

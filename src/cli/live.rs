@@ -116,6 +116,8 @@ pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError>
             return Err(LiveError::NothingAllowed);
         }
         lister.workloads().await?;
+        let forbidden = ConfigKind::ALL.into_iter().filter(|kind| lister.is_forbidden(*kind)).collect::<Vec<_>>();
+        lister.live.inventory.may_lack(forbidden);
         Ok(lister.live)
     })
 }

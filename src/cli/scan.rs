@@ -13,7 +13,7 @@ use crate::cli::inventory::Inventory;
 use crate::cli::live::{self, Live};
 use crate::cli::{Failure, input, table};
 use crate::connect::Target;
-use crate::model::drift::{Note, drift_of};
+use crate::model::drift::{Note, WorkloadSight, drift_of, drift_of_workload};
 use crate::model::names::ConfigKind;
 use crate::model::report;
 
@@ -112,6 +112,7 @@ impl Found {
         let managers = args.appliers.managers();
         let consumers = inventory.consumers();
         let mut found = Self::default();
+        found.look_at_workloads(inventory, args, now);
         for config in inventory.configs().iter() {
             if !args.looks_at(config.id.namespace.as_str()) {
                 continue;
@@ -125,10 +126,21 @@ impl Found {
             // Of a config about which nothing is declared, hidden owners are not worth a report.
             let says_more = |note: &Note| *note != Note::OwnersHidden || drift.baseline != Baseline::None;
             if !drift.findings.is_empty() || drift.notes.iter().any(says_more) {
-                found.reports.push(report::of_config(config, drift, now));
+                found.reports.push(report::of_config(config, report::status_of(drift, now)));
             }
         }
         found
+    }
+
+    fn look_at_workloads(&mut self, inventory: &Inventory, args: &Args, now: Timestamp) {
+        let configs = inventory.configs();
+        let its_own = inventory.workloads().values().filter(|workload| workload.is_its_own());
+        for workload in its_own.filter(|workload| args.looks_at(workload.id.namespace.as_str())) {
+            let drift = drift_of_workload(&WorkloadSight { workload, configs });
+            if !drift.findings.is_empty() || !drift.notes.is_empty() {
+                self.reports.push(report::of_workload(workload, report::status_of(drift, now)));
+            }
+        }
     }
 
     fn drifts(&self) -> bool {

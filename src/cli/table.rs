@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::model::builders::secret;
     use crate::model::consumption::{Refresh, Via};
-    use crate::model::drift::{ConfigDrift, Finding, StaleCause, Writer};
+    use crate::model::drift::{Drift, Finding, StaleCause, Writer};
     use crate::{api::drift_report::Baseline, model::report};
     use rstest::rstest;
 
@@ -120,14 +120,14 @@ mod tests {
             Finding::StaleKey { key: "OLD".into(), cause: StaleCause::Unowned, consumers: vec![] },
             Finding::UndeclaredKey { key: "K".into(), by, consumers },
         ];
-        let drift = ConfigDrift { baseline: Baseline::LastApplied, findings, notes: vec![] };
+        let drift = Drift { baseline: Baseline::LastApplied, findings, notes: vec![] };
         let expected = "\
 NAMESPACE   SUBJECT    FINDING         KEY   WRITTEN BY       AGE       CONSUMERS
 ns          Secret/s   StaleKey        OLD   nobody owns it   unknown   none
 ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        Deployment/w app (envFrom)
                                                                         Deployment/w init (envFrom P_K)
 ";
-        let reports = [report::of_config(&secret("s").build(), drift, now)];
+        let reports = [report::of_config(&secret("s").build(), report::status_of(drift, now))];
         assert_eq!(of(&reports, now), expected);
         let expected = "\
 NAMESPACE   SUBJECT    FINDING         KEY   WRITTEN BY       AGE       CAUSE     BASELINE      CONSUMERS

@@ -73,6 +73,11 @@ impl Configs {
         Self { known: BTreeMap::new(), unknown: kinds }
     }
 
+    /// Takes it that there may be more of these kinds.
+    pub fn may_have_more(&mut self, kinds: impl IntoIterator<Item = ConfigKind>) {
+        self.unknown.extend(kinds);
+    }
+
     /// Whether it is not known whether this config exists.
     pub fn is_unknown(&self, id: &ConfigId) -> bool {
         let is_read = ConfigKind::WITH_KEYS.contains(&id.kind);

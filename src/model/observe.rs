@@ -184,10 +184,10 @@ impl Record {
             // No digest tells what pods hold of a class; the pods do.
             let is_class = entry.config.kind == ConfigKind::SecretProviderClass;
             match &mut entry.change {
-                Some(change) if fits && !is_class => change.answer = Answer::Stamped,
-                Some(change) => change.answer = Answer::None,
+                Some(change) if is_class => change.answer = Answer::None,
+                Some(change) if fits => change.answer = Answer::Stamped,
                 None if fits || is_class => {}
-                None => {
+                Some(_) | None => {
                     let config = sight.consumed.get(&entry.config.within(&sight.workload.id.namespace));
                     entry.open(sight.now, config.and_then(ConsumedConfig::version), BTreeSet::new());
                 }

@@ -8,29 +8,30 @@ use crate::api::drift_report::{
     Baseline, DriftReport, DriftReportSpec, DriftReportStatus, FindingStatus, FindingType, InSync, MAX_FINDINGS,
     Subject,
 };
-use crate::api::reload_status::ReloadStatus;
 use crate::model::config::Config;
-use crate::model::drift::{ConfigDrift, Note};
-use crate::model::names::{Name, Uid, WorkloadId};
+use crate::model::drift::{Drift, Note};
+use crate::model::names::{ConfigId, Name, Uid, WorkloadId};
 use crate::model::workload::Workload;
+
+/// Which report: its namespace and its name.
+pub type ReportKey = (Name, String);
 
 /// The label that all our reports carry.
 const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "restamp");
 
 /// The report on a config.
-pub fn of_config(config: &Config, drift: ConfigDrift, now: Timestamp) -> DriftReport {
+pub fn of_config(config: &Config, status: DriftReportStatus) -> DriftReport {
     let kind = config.id.kind.as_str().to_owned();
     let subject = Subject { api_version: "v1".to_owned(), kind, name: config.id.name.clone() };
     let label = config.id.kind.as_str();
-    of_subject(subject, label, &config.id.namespace, config.uid.as_ref(), status_of(drift, now))
+    of_subject(subject, label, &config.id.namespace, config.uid.as_ref(), status)
 }
 
-/// The report on a workload that is opted in.
-pub fn of_workload(workload: &Workload, reload: ReloadStatus) -> DriftReport {
+/// The report on a workload.
+pub fn of_workload(workload: &Workload, status: DriftReportStatus) -> DriftReport {
     let WorkloadId { kind, namespace, name } = &workload.id;
     let api_version = kind.api_version().to_owned();
     let subject = Subject { api_version, kind: kind.as_str().to_owned(), name: name.clone() };
-    let status = DriftReportStatus { reload: Some(reload), ..DriftReportStatus::default() };
     of_subject(subject, kind.label(), namespace, workload.uid.as_ref(), status)
 }
 
@@ -56,8 +57,8 @@ fn of_subject(
     report
 }
 
-/// What there is to say about a config, as a report's status.
-pub fn status_of(drift: ConfigDrift, now: Timestamp) -> DriftReportStatus {
+/// What there is to say about a config or a workload, as a report's status.
+pub fn status_of(drift: Drift, now: Timestamp) -> DriftReportStatus {
     let in_sync = in_sync(&drift);
     let all: Vec<FindingStatus> = drift.findings.into_iter().map(FindingStatus::from).collect();
     let condition = condition(in_sync, &all, now);
@@ -80,6 +81,16 @@ pub fn continuing(mut status: DriftReportStatus, previous: &DriftReportStatus) -
     status
 }
 
+/// Which report is about this config.
+pub fn key_of_config(id: &ConfigId) -> ReportKey {
+    (id.namespace.clone(), name_of(id.kind.as_str(), &id.name))
+}
+
+/// Which report is about this workload.
+pub fn key_of_workload(id: &WorkloadId) -> ReportKey {
+    (id.namespace.clone(), name_of(id.kind.label(), &id.name))
+}
+
 /// The name of the report on this subject: `secret-build-service-secrets`. One that would be too long is cut, and a
 /// hash keeps it unique.
 pub fn name_of(kind: &str, name: &Name) -> String {
@@ -95,7 +106,7 @@ pub fn name_of(kind: &str, name: &Name) -> String {
     format!("{}-{hash}", kept.trim_end_matches(['.', '-']))
 }
 
-fn in_sync(drift: &ConfigDrift) -> InSync {
+fn in_sync(drift: &Drift) -> InSync {
     match drift.baseline {
         _ if !drift.findings.is_empty() => InSync::Drifted,
         Baseline::None => InSync::NoBaseline,
@@ -206,8 +217,8 @@ mod tests {
         Finding::StaleKey { key: key.into(), cause: StaleCause::LeftByApply(writer), consumers: vec![consumer("app")] }
     }
 
-    fn drift(findings: Vec<Finding>) -> ConfigDrift {
-        ConfigDrift { baseline: Baseline::LastApplied, findings, notes: vec![] }
+    fn drift(findings: Vec<Finding>) -> Drift {
+        Drift { baseline: Baseline::LastApplied, findings, notes: vec![] }
     }
 
     #[test]
@@ -215,7 +226,8 @@ mod tests {
         let unowned = Finding::StaleKey { key: "L".into(), cause: StaleCause::Unowned, consumers: vec![] };
         let missing = Finding::MissingKey { key: "M".into(), consumers: vec![] };
         let now = "2026-11-30T13:00:00.5Z".parse().unwrap();
-        let report = of_config(&secret("s").build(), drift(vec![stale("K"), unowned, missing]), now);
+        let status = status_of(drift(vec![stale("K"), unowned, missing]), now);
+        let report = of_config(&secret("s").build(), status);
         let expected = json!({
             "apiVersion": "restamp.dev/v1alpha1", "kind": "DriftReport",
             "metadata": {
@@ -245,11 +257,11 @@ mod tests {
     #[rstest]
     #[case::clean(drift(vec![]), InSync::AsDeclared)]
     #[case::drifted(drift(vec![stale("K")]), InSync::Drifted)]
-    #[case::no_baseline(ConfigDrift { baseline: Baseline::None, findings: vec![], notes: vec![] }, InSync::NoBaseline)]
+    #[case::no_baseline(Drift { baseline: Baseline::None, findings: vec![], notes: vec![] }, InSync::NoBaseline)]
     #[case::hidden(
-        ConfigDrift { baseline: Baseline::LastApplied, findings: vec![], notes: vec![Note::OwnersHidden] },
+        Drift { baseline: Baseline::LastApplied, findings: vec![], notes: vec![Note::OwnersHidden] },
         InSync::OwnersHidden)]
-    fn what_is_not_known_is_never_called_clean(#[case] drift: ConfigDrift, #[case] expected: InSync) {
+    fn what_is_not_known_is_never_called_clean(#[case] drift: Drift, #[case] expected: InSync) {
         assert_eq!(in_sync(&drift), expected);
     }
 

@@ -7,26 +7,39 @@ use jiff::{SignedDuration, Timestamp};
 use crate::api::drift_report::{FindingStatus, FindingType};
 use crate::model::delivered::later;
 use crate::model::drift::Finding;
-use crate::model::names::{ConfigId, KeyName};
+use crate::model::names::{KeyName, Name};
+use crate::model::report::ReportKey;
 
-/// What tells one finding of a config from its others.
+/// What tells one finding of a subject from its others.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Topic(FindingType, Option<KeyName>);
+struct Topic {
+    r#type: FindingType,
+    object: Option<String>,
+    key: Option<KeyName>,
+    path: Option<String>,
+    container: Option<Name>,
+}
 
 impl Topic {
     fn of(finding: &FindingStatus) -> Self {
-        Self(finding.r#type, finding.key.clone())
+        Self {
+            r#type: finding.r#type,
+            object: finding.object.clone(),
+            key: finding.key.clone(),
+            path: finding.path.clone(),
+            container: finding.container.clone(),
+        }
     }
 }
 
-/// Since when each config's findings are there.
+/// Since when each subject's findings are there.
 #[derive(Debug)]
 pub struct ReportDelay {
     after: SignedDuration,
-    since: HashMap<ConfigId, BTreeMap<Topic, Timestamp>>,
+    since: HashMap<ReportKey, BTreeMap<Topic, Timestamp>>,
 }
 
-/// What to say of a config's findings.
+/// What to say of a subject's findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// The findings that are said now.
@@ -42,8 +55,8 @@ impl ReportDelay {
     }
 
     /// Which of these findings are due. Those that the stored report says already are, also after a restart.
-    pub fn due(&mut self, config: &ConfigId, findings: Vec<Finding>, said: &[FindingStatus], now: Timestamp) -> Due {
-        let known = self.since.remove(config).unwrap_or_default();
+    pub fn due(&mut self, subject: &ReportKey, findings: Vec<Finding>, said: &[FindingStatus], now: Timestamp) -> Due {
+        let known = self.since.remove(subject).unwrap_or_default();
         let said: Vec<Topic> = said.iter().map(Topic::of).collect();
         let mut due = Due { findings: Vec::new(), next: None };
         let mut since = BTreeMap::new();
@@ -59,7 +72,7 @@ impl ReportDelay {
             since.insert(topic, first);
         }
         if !since.is_empty() {
-            self.since.insert(config.clone(), since);
+            self.since.insert(subject.clone(), since);
         }
         due
     }
@@ -68,14 +81,13 @@ impl ReportDelay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::names::ConfigKind;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn id() -> ConfigId {
-        ConfigId { kind: ConfigKind::Secret, namespace: "ns".into(), name: "s".into() }
+    fn id() -> ReportKey {
+        ("ns".into(), "secret-s".to_owned())
     }
 
     fn missing(key: &str) -> Finding {

@@ -23,12 +23,13 @@ use crate::model::managers::Managers;
 use crate::model::names::{ConfigId, Name, ResourceVersion, WorkloadId};
 use crate::model::participation::Participation;
 use crate::model::policy::Policy;
+use crate::model::report::ReportKey;
 use crate::model::report_delay::ReportDelay;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
-use crate::operator::reports::{ReportKey, Reports, Written};
+use crate::operator::reports::{Reports, Written};
 use crate::operator::retry::Retries;
 use crate::operator::tasks::{Done, Writer};
 use crate::operator::watch::{Item, Seen, Watches};
@@ -201,7 +202,7 @@ impl Engine {
             self.metrics.watch_synced(kind);
             info!(kind = kind.as_str(), "synced");
             if self.is_synced() {
-                self.review_all_configs();
+                self.review_all();
             }
         }
     }

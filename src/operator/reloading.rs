@@ -8,12 +8,11 @@ use tracing::{info, warn};
 use crate::api::annotations::AUTO_RELOAD;
 use crate::api::drift_report::{DriftReport, Unreadable};
 use crate::api::published::Mode;
-use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
 use crate::model::adoption::Adopted;
 use crate::model::cause::Cause;
 use crate::model::decide::{Decision, Hold};
 use crate::model::delivered;
-use crate::model::index::{Event, Object, StampOrder, StoredRecord, Tracked};
+use crate::model::index::{Event, Object, StampOrder, StoredRecord};
 use crate::model::names::{ConfigId, KeyName, Name, WorkloadId};
 use crate::model::observe::News;
 use crate::model::report;
@@ -23,7 +22,6 @@ use crate::operator::api_error::ApiError;
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
 use crate::operator::metrics::ReloadResult;
-use crate::operator::reports::ReportKey;
 use crate::operator::write::Stamped;
 
 /// A version that the API server refused as outdated is tried again only if the watch shows no newer one for this long.
@@ -42,18 +40,19 @@ impl Engine {
         }
         let decision = self.index.decide(id, now);
         self.note_hold(id, decision.as_ref());
-        let Some(decision) = decision else {
-            self.withdraw_workload_report(id);
-            return;
-        };
         match &decision {
-            Decision::Close => self.index.close(id),
-            Decision::Wait { until, .. } => self.alarm(Again::Workload(id.clone()), *until, now),
-            Decision::Stamp => return self.send_stamp(id, now),
-            Decision::Nothing | Decision::RollingOut | Decision::Hold(_) => {}
+            Some(Decision::Close) => self.index.close(id),
+            Some(Decision::Wait { until, .. }) => self.alarm(Again::Workload(id.clone()), *until, now),
+            Some(Decision::Stamp) => self.send_stamp(id, now),
+            None | Some(Decision::Nothing | Decision::RollingOut | Decision::Hold(_)) => {}
         }
         self.look_when_waiting_counts(id, now);
-        self.report_workload(id, &decision);
+        match self.index.workload(id) {
+            None => self.forget_workload(id),
+            // What became of the stamp is reported when it is known.
+            Some(_) if self.stamping.contains(id) => {}
+            Some(_) => self.report_workload(id, decision.as_ref(), now),
+        }
     }
 
     /// A container that waits proves something only after a moment.
@@ -239,53 +238,13 @@ impl Engine {
         }
     }
 
-    /// Has the workload's report say how reloading stands, and hold its record.
-    fn report_workload(&mut self, id: &WorkloadId, decision: &Decision) {
-        if self.settings.mode == Mode::DryRun {
-            return;
-        }
-        let Some(tracked) = self.index.workload(id) else { return };
-        let Some(status) = self.reload_status(id, tracked, decision) else { return };
-        let report = report::of_workload(&tracked.workload, status);
-        if let Some(key) = self.reports.want(report) {
-            self.write_report(&key);
-        }
-    }
-
-    fn reload_status(&self, id: &WorkloadId, tracked: &Tracked, decision: &Decision) -> Option<ReloadStatus> {
-        let record = tracked.record.clone()?;
-        let (state, message) = match decision {
-            Decision::Nothing | Decision::Close => (ReloadState::Current, String::new()),
-            Decision::RollingOut => (ReloadState::RollingOut, String::new()),
-            Decision::Wait { reason, .. } => (ReloadState::Waiting, reason.to_string()),
-            Decision::Hold(hold) => (ReloadState::Held, hold.to_string()),
-            Decision::Stamp => (ReloadState::Waiting, self.failures.get(id).cloned().unwrap_or_default()),
-        };
-        let last = record.stamp.as_ref().filter(|stamp| !stamp.cause.is_empty());
-        let last_reload = last.map(|stamp| LastReload { time: stamp.time, cause: stamp.cause.clone() });
-        Some(ReloadStatus { state, message, instance: self.instance.clone(), last_reload, record })
-    }
-
-    /// A workload that is gone, or opted out, has no report.
-    fn withdraw_workload_report(&mut self, id: &WorkloadId) {
-        let key = workload_key(id);
-        let Some(tracked) = self.index.workload(id) else {
-            self.reports.forget(&key);
-            self.failures.remove(id);
-            self.told.remove(id);
-            self.outdated.remove(id);
-            self.would_reload.remove(id);
-            return;
-        };
-        if !self.index.is_opted_out(tracked) {
-            return;
-        }
-        let stored = self.reports.status(&key).and_then(|status| status.reload.as_ref());
-        let ours = stored.is_some_and(|reload| reload.instance == self.instance);
-        if ours && self.settings.mode == Mode::Live {
-            self.reports.want_none(key.clone());
-            self.write_report(&key);
-        }
+    /// A workload that is gone leaves nothing behind.
+    fn forget_workload(&mut self, id: &WorkloadId) {
+        self.reports.forget(&report::key_of_workload(id));
+        self.failures.remove(id);
+        self.told.remove(id);
+        self.outdated.remove(id);
+        self.would_reload.remove(id);
     }
 
     pub(super) fn report_listed(&mut self, report: &DriftReport, readable: Readable, extent: &Extent) -> Option<Event> {
@@ -323,7 +282,7 @@ impl Engine {
             name: subject.name.clone(),
         };
         // Another one about the same workload is none of ours: its record would stand for the one that we keep.
-        if report.metadata.name.as_deref()? != workload_key(&workload).1 {
+        if report.metadata.name.as_deref()? != report::key_of_workload(&workload).1 {
             return None;
         }
         let uid = report.metadata.owner_references.as_ref()?.first()?.uid.as_str().into();
@@ -339,8 +298,4 @@ impl Engine {
         self.write_report(&key);
         self.stored_record(report, readable).map(|stored| Event::Deleted(Watched::Report, Object::Report(stored)))
     }
-}
-
-fn workload_key(id: &WorkloadId) -> ReportKey {
-    (id.namespace.clone(), report::name_of(id.kind.label(), &id.name))
 }

@@ -1,36 +1,43 @@
-//! The engine's half for configs: keeps their reports as the model finds them.
+//! The engine's half for reports: has them say what the model finds, and how reloading stands.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::drift_report::{DriftReportStatus, FindingType, InSync};
+use crate::api::published::Mode;
+use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
 use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
+use crate::model::decide::Decision;
 use crate::model::delivered::later;
-use crate::model::drift::{self, ConfigDrift};
-use crate::model::names::ConfigId;
-use crate::model::report;
+use crate::model::drift::{self, Drift, WorkloadSight};
+use crate::model::index::Tracked;
+use crate::model::names::{ConfigId, Name, WorkloadId};
+use crate::model::report::{self, ReportKey};
 use crate::operator::engine::{Again, Engine};
-use crate::operator::reports::ReportKey;
 
-/// Its configs are the cluster's own.
+/// Its objects are the cluster's own.
 const NOT_LOOKED_AT: &str = "kube-system";
 
 impl Engine {
-    /// Looks at every config that some workload consumes.
-    pub(super) fn review_all_configs(&mut self) {
+    /// Looks at everything that may have a report.
+    pub(super) fn review_all(&mut self) {
         let now = Timestamp::now();
-        let all: Vec<ConfigId> = self.index.configs().iter().map(|config| config.id.clone()).collect();
-        for id in all {
+        let configs: Vec<ConfigId> = self.index.configs().iter().map(|config| config.id.clone()).collect();
+        for id in configs {
             self.review_config(&id, now);
+        }
+        let workloads: Vec<WorkloadId> = self.index.workloads().map(|tracked| tracked.workload.id.clone()).collect();
+        for id in workloads {
+            self.review_workload(&id, now);
         }
     }
 
     /// Has a config's report say what the model finds.
     pub(super) fn review_config(&mut self, id: &ConfigId, now: Timestamp) {
-        if !self.is_synced() || !self.index.is_synced_within(&id.namespace) {
+        if !self.sees_all_of(&id.namespace) {
             return;
         }
-        let key = config_key(id);
+        let key = report::key_of_config(id);
         let Some(config) = self.index.configs().get(id) else {
             self.metrics.stale_keys(id, 0);
             self.reports.forget(&key);
@@ -40,24 +47,25 @@ impl Engine {
             self.metrics.stale_keys(id, 0);
             return self.withdraw_config_report(key);
         };
-        let said = self.reports.status(&key).map(|status| status.findings.as_slice()).unwrap_or_default();
-        let due = self.delay.due(id, drift.findings, said, now);
-        let mut report = report::of_config(config, ConfigDrift { findings: due.findings, ..drift }, now);
-        let status = report.status.take().unwrap_or_default();
+        let again = Again::Config(id.clone());
+        let status = report::status_of(self.due(&key, &again, drift, now), now);
         self.metrics.stale_keys(id, count(&status, FindingType::StaleKey));
-        if let Some(next) = due.next {
-            self.alarm(Again::Config(id.clone()), next, now);
-        }
-        if status.findings.is_empty() && !self.stays(id, &key, now) {
+        if status.findings.is_empty() && !self.stays(&again, &key, now) {
             return self.withdraw_config_report(key);
         }
-        report.status = Some(status);
-        self.reports.want(report);
-        self.write_report(&key);
+        if let Some(config) = self.index.configs().get(id) {
+            self.reports.want(report::of_config(config, status));
+            self.write_report(&key);
+        }
+    }
+
+    /// Whether what is not seen in this namespace is not there.
+    fn sees_all_of(&self, namespace: &Name) -> bool {
+        self.is_synced() && self.index.is_synced_within(namespace)
     }
 
     /// What the model finds; `None` for a config that is not reported on.
-    fn drift(&self, config: &Config) -> Option<ConfigDrift> {
+    fn drift(&self, config: &Config) -> Option<Drift> {
         let mut workloads = self.index.consumers(&config.id).map(|tracked| &tracked.workload).peekable();
         if workloads.peek().is_none() || config.id.namespace.as_str() == NOT_LOOKED_AT {
             return None;
@@ -66,16 +74,26 @@ impl Engine {
         drift::drift_of(config, &self.managers, &Consumers::of(reads, self.index.configs()))
     }
 
+    /// What was found, without what is not due yet: that is looked at again when it is.
+    fn due(&mut self, key: &ReportKey, again: &Again, drift: Drift, now: Timestamp) -> Drift {
+        let said = self.reports.status(key).map(|status| status.findings.as_slice()).unwrap_or_default();
+        let due = self.delay.due(key, drift.findings, said, now);
+        if let Some(next) = due.next {
+            self.alarm(again.clone(), next, now);
+        }
+        Drift { findings: due.findings, ..drift }
+    }
+
     /// Whether a report without findings is there, and stays for a while: so that whoever waits for `InSync` sees it.
-    fn stays(&mut self, id: &ConfigId, key: &ReportKey, now: Timestamp) -> bool {
+    fn stays(&mut self, again: &Again, key: &ReportKey, now: Timestamp) -> bool {
         let Some(status) = self.reports.status(key) else { return false };
         // What stands there may still say what was found: then it is resolved now.
-        let resolved = resolved_at(status).unwrap_or(now);
+        let Some(resolved) = resolved_at(status, now) else { return false };
         let until = later(resolved, self.settings.keep_resolved);
         if until <= now {
             return false;
         }
-        self.alarm(Again::Config(id.clone()), later(until, SignedDuration::from_millis(1)), now);
+        self.alarm(again.clone(), later(until, SignedDuration::from_millis(1)), now);
         true
     }
 
@@ -85,18 +103,87 @@ impl Engine {
             self.write_report(&key);
         }
     }
-}
 
-fn config_key(id: &ConfigId) -> ReportKey {
-    (id.namespace.clone(), report::name_of(id.kind.as_str(), &id.name))
+    /// Has a workload's report say what the model finds and how reloading stands, and hold its record.
+    pub(super) fn report_workload(&mut self, id: &WorkloadId, decision: Option<&Decision>, now: Timestamp) {
+        let key = report::key_of_workload(id);
+        let stored = self.reports.status(&key);
+        if stored.is_some_and(|status| self.is_of_another(status)) {
+            return;
+        }
+        let stored = stored.cloned();
+        let Some(tracked) = self.index.workload(id) else { return };
+        let reload = self.reload_status(tracked, decision, stored.as_ref());
+        let drift = self.workload_drift(tracked);
+        let was_about_reloading =
+            stored.as_ref().is_some_and(|status| status.reload.is_some() && status.findings.is_empty());
+        let again = Again::Workload(id.clone());
+        let status = match drift {
+            None => stored.unwrap_or_default(),
+            Some(drift) => report::status_of(self.due(&key, &again, drift, now), now),
+        };
+        let says_something = !status.findings.is_empty() || reload.is_some();
+        if !says_something && (was_about_reloading || !self.stays(&again, &key, now)) {
+            self.reports.want_none(key.clone());
+        } else if let Some(tracked) = self.index.workload(id) {
+            self.reports.want(report::of_workload(&tracked.workload, DriftReportStatus { reload, ..status }));
+        }
+        self.write_report(&key);
+    }
+
+    fn is_of_another(&self, status: &DriftReportStatus) -> bool {
+        status.reload.as_ref().is_some_and(|reload| reload.instance != self.instance)
+    }
+
+    /// What the model finds; `None` while not all is seen that it needs to know.
+    fn workload_drift(&self, tracked: &Tracked) -> Option<Drift> {
+        let workload = &tracked.workload;
+        let namespace = &workload.id.namespace;
+        if !self.sees_all_of(namespace) {
+            return None;
+        }
+        if namespace.as_str() == NOT_LOOKED_AT || !workload.is_its_own() {
+            return Some(Drift::default());
+        }
+        Some(drift::drift_of_workload(&WorkloadSight { workload, configs: self.index.configs() }))
+    }
+
+    /// How reloading stands. Where it was not decided, what stands there stays; a workload that is opted out has none.
+    fn reload_status(
+        &self,
+        tracked: &Tracked,
+        decision: Option<&Decision>,
+        stored: Option<&DriftReportStatus>,
+    ) -> Option<ReloadStatus> {
+        let stored = || stored.and_then(|status| status.reload.clone());
+        let (record, decision) = match (&tracked.record, decision) {
+            _ if self.settings.mode == Mode::DryRun => return stored(),
+            (_, None) if self.index.is_opted_out(tracked) => return None,
+            (Some(record), Some(decision)) => (record.clone(), decision),
+            _ => return stored(),
+        };
+        let (state, message) = match decision {
+            Decision::Nothing | Decision::Close => (ReloadState::Current, String::new()),
+            Decision::RollingOut => (ReloadState::RollingOut, String::new()),
+            Decision::Wait { reason, .. } => (ReloadState::Waiting, reason.to_string()),
+            Decision::Hold(hold) => (ReloadState::Held, hold.to_string()),
+            Decision::Stamp => {
+                let failure = self.failures.get(&tracked.workload.id).cloned();
+                (ReloadState::Waiting, failure.unwrap_or_default())
+            }
+        };
+        let last = record.stamp.as_ref().filter(|stamp| !stamp.cause.is_empty());
+        let last_reload = last.map(|stamp| LastReload { time: stamp.time, cause: stamp.cause.clone() });
+        Some(ReloadStatus { state, message, instance: self.instance.clone(), last_reload, record })
+    }
 }
 
 fn count(status: &DriftReportStatus, r#type: FindingType) -> usize {
     status.findings.iter().filter(|finding| finding.r#type == r#type).count()
 }
 
-/// When a report's last finding went; `None` while it has some.
-fn resolved_at(status: &DriftReportStatus) -> Option<Timestamp> {
+/// When a report's last finding went: now, if it still says some; never, if it never had any.
+fn resolved_at(status: &DriftReportStatus, now: Timestamp) -> Option<Timestamp> {
     let condition = status.conditions.iter().find(|condition| condition.type_ == InSync::TYPE)?;
-    status.findings.is_empty().then_some(condition.last_transition_time.0)
+    Some(if status.findings.is_empty() { condition.last_transition_time.0 } else { now })
 }

@@ -5,12 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::api::drift_report::{DriftReport, DriftReportStatus};
 use crate::model::names::Name;
-use crate::model::report;
+use crate::model::report::{self, ReportKey};
 use crate::model::scope::Extent;
 use crate::operator::write::Place;
-
-/// Which report: its namespace and its name.
-pub type ReportKey = (Name, String);
 
 /// A report as the API server has it.
 #[derive(Debug, Clone)]

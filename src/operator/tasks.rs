@@ -9,9 +9,10 @@ use tracing::error;
 
 use crate::api::drift_report::DriftReport;
 use crate::model::index::StampOrder;
+use crate::model::report::ReportKey;
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
-use crate::operator::reports::{Order, ReportKey, Written};
+use crate::operator::reports::{Order, Written};
 use crate::operator::write::{self, ChangeCause, Stamped};
 
 /// A write that ended.

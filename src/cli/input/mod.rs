@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use crate::cli::inventory::Inventory;
+use crate::model::names::ConfigKind;
 use document::Document;
 use header::Header;
 use object::Objects;
@@ -95,6 +96,10 @@ pub fn read(files: &[PathBuf]) -> Result<Inventory, InputError> {
         let text = text_of(file).map_err(|source| InputError::Unreadable { file: name.clone(), source })?;
         read_text(&name, &text, &mut inventory)?;
     }
+    // Who writes files leaves out whole kinds, Secrets above all.
+    let has = |kind: &ConfigKind| inventory.configs().iter().any(|config| config.id.kind == *kind);
+    let left_out: Vec<ConfigKind> = ConfigKind::ALL.into_iter().filter(|kind| !has(kind)).collect();
+    inventory.may_lack(left_out);
     Ok(inventory)
 }
 

@@ -24,7 +24,8 @@ pub fn claims_of(config: &Config, managers: &Managers, consumers: &Consumers) ->
     }
     let case = Case::new(config, managers, consumers);
     let findings = case.findings().into_iter();
-    let mut claims: BTreeMap<_, _> = findings.map(|finding| (finding.key().clone(), Claim::Finding(finding))).collect();
+    let by_key = findings.filter_map(|finding| Some((finding.key()?.clone(), Claim::Finding(finding))));
+    let mut claims: BTreeMap<_, _> = by_key.collect();
     let declared = case.declared.keys().into_iter().map(|(key, _)| key);
     for key in config.values.keys().chain(declared).collect::<BTreeSet<_>>() {
         claims.entry(key.clone()).or_insert_with(|| Claim::Silence(case.silence(key)));

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::drift_report::{Cause, Consumer, FindingStatus, FindingType};
+use crate::model::consumption::Missing;
 use crate::model::managed_fields::ManagerEntry;
 use crate::model::names::{KeyName, Manager};
 
@@ -44,6 +45,8 @@ pub enum Finding {
         /// Who reads it.
         consumers: Vec<Consumer>,
     },
+    /// A container needs a config, or a key of it, that does not exist.
+    MissingReference(Missing),
 }
 
 /// Why a stale key is still there.
@@ -72,16 +75,18 @@ impl Finding {
             Self::UndeclaredKey { .. } => FindingType::UndeclaredKey,
             Self::MissingKey { .. } => FindingType::MissingKey,
             Self::ValueDiffers { .. } => FindingType::ValueDiffers,
+            Self::MissingReference(_) => FindingType::MissingReference,
         }
     }
 
-    /// The key that it is about.
-    pub fn key(&self) -> &KeyName {
+    /// The key of its subject that it is about.
+    pub fn key(&self) -> Option<&KeyName> {
         match self {
             Self::StaleKey { key, .. }
             | Self::UndeclaredKey { key, .. }
             | Self::MissingKey { key, .. }
-            | Self::ValueDiffers { key, .. } => key,
+            | Self::ValueDiffers { key, .. } => Some(key),
+            Self::MissingReference(_) => None,
         }
     }
 }
@@ -108,11 +113,16 @@ impl From<Finding> for FindingStatus {
             }
             Finding::MissingKey { key, consumers } => of_key(FindingType::MissingKey, key, None, consumers),
             Finding::ValueDiffers { key, by, consumers } => of_key(FindingType::ValueDiffers, key, by, consumers),
+            Finding::MissingReference(Missing { config, key }) => {
+                let object = Some(config.local().to_string());
+                Self { object, key, ..Self::new(FindingType::MissingReference) }
+            }
         }
     }
 }
 
 fn of_key(r#type: FindingType, key: KeyName, writer: Option<Writer>, consumers: Vec<Consumer>) -> FindingStatus {
     let (manager, since) = writer.map(|writer| (writer.manager, writer.since)).unzip();
-    FindingStatus { r#type, key: Some(key), cause: None, manager, since: since.flatten().map(Time), consumers }
+    let since = since.flatten().map(Time);
+    FindingStatus { key: Some(key), manager, since, consumers, ..FindingStatus::new(r#type) }
 }

@@ -1,19 +1,22 @@
-//! Where a config is not as it is declared: one file per finding, and the owner table that they share.
+//! Where a config or a workload is not as it should be: one file per finding, and the owner table that they share.
 
 mod claim;
 mod finding;
 mod missing_key;
+mod missing_reference;
 mod note;
 mod owner_table;
 mod silence;
 mod stale_key;
 mod undeclared_key;
 mod value_differs;
+mod workload;
 
 pub use claim::{Claim, claims_of};
 pub use finding::{Finding, StaleCause, Writer};
 pub use note::Note;
 pub use silence::Silence;
+pub use workload::{WorkloadSight, drift_of_workload};
 
 use std::fmt;
 
@@ -29,12 +32,12 @@ use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::managers::Managers;
 use crate::model::names::KeyName;
 
-/// What there is to say about a config.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigDrift {
-    /// What says which keys are declared.
+/// What there is to say about a config or a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Drift {
+    /// What says what is declared.
     pub baseline: Baseline,
-    /// What is not as declared, by type and key.
+    /// What is not as it should be, by type, and by key or field.
     pub findings: Vec<Finding>,
     /// What is worth knowing beside.
     pub notes: Vec<Note>,
@@ -70,13 +73,13 @@ impl NotLookedAt {
 }
 
 /// Looks at a config; `None` for one that is not looked at.
-pub fn drift_of(config: &Config, managers: &Managers, consumers: &Consumers) -> Option<ConfigDrift> {
+pub fn drift_of(config: &Config, managers: &Managers, consumers: &Consumers) -> Option<Drift> {
     if NotLookedAt::of(config).is_some() {
         return None;
     }
     let case = Case::new(config, managers, consumers);
     let malformed = Ignore::read(&config.annotations).err();
-    Some(ConfigDrift { baseline: case.declared.baseline(), findings: case.findings(), notes: case.notes(malformed) })
+    Some(Drift { baseline: case.declared.baseline(), findings: case.findings(), notes: case.notes(malformed) })
 }
 
 /// A config under a look, with all that the rules ask.
@@ -165,6 +168,7 @@ mod tests {
             Finding::ValueDiffers { key, by: writer, .. } => {
                 format!("ValueDiffers {key}{}", writer.as_ref().map(by).unwrap_or_default())
             }
+            Finding::MissingReference(missing) => format!("MissingReference {}", missing.config),
         }
     }
 
@@ -198,7 +202,7 @@ mod tests {
     fn without_a_baseline_nothing_is_claimed() {
         let config = secret("s").value("A", "1").value("B", "2").owned("kubectl-create", Update, &["A"]);
         let drift = drift_of(&config.build(), &Managers::default(), &Consumers::default());
-        assert_eq!(drift, Some(ConfigDrift { baseline: Baseline::None, findings: vec![], notes: vec![] }));
+        assert_eq!(drift, Some(Drift { baseline: Baseline::None, findings: vec![], notes: vec![] }));
     }
 
     #[rstest]

@@ -178,6 +178,7 @@ fn in_words(finding: &Finding) -> String {
             format!("{} changed it, and the next apply reverts it", by.manager)
         }
         Finding::ValueDiffers { by: None, .. } => "the next apply reverts it".to_owned(),
+        Finding::MissingReference(missing) => format!("{} does not exist", missing.config.local()),
     }
 }
 

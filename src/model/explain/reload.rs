@@ -157,6 +157,7 @@ mod tests {
     use super::super::workload::tests::scene;
     use super::*;
     use crate::api::auto_reload::AutoReload;
+    use crate::api::drift_report::DriftReportStatus;
     use crate::model::builders::{WorkloadBuilder, at, deployment, named};
     use crate::model::digest::HashKey;
     use crate::model::record::{Change, Record};
@@ -191,6 +192,7 @@ mod tests {
             last_reload: Some(LastReload { time: at(3), cause: "key A of Secret s changed".to_owned() }),
             record,
         };
+        let status = DriftReportStatus { reload: Some(status), ..DriftReportStatus::default() };
         report::of_workload(&workload.build(), status)
     }
 
