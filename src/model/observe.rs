@@ -16,7 +16,7 @@ use crate::model::digest::{HashKey, Keyring};
 use crate::model::names::{ConfigId, ConfigKind, ConfigName, KeyName, Name, ResourceVersion, Uid};
 use crate::model::pod::{Pod, Started};
 use crate::model::policy::{Adopt, Edge, Policy};
-use crate::model::provider_class::{self, Behind, ProviderClasses};
+use crate::model::provider_class::ProviderClasses;
 use crate::model::record::{Answer, Entry, LastStamp, Record};
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
@@ -85,7 +85,7 @@ impl Record {
         let mut adopted = Adopted { why, maybe_unread: BTreeSet::new() };
         for (id, config) in sight.consumed.iter() {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
-            entry.see_class(id, sight);
+            entry.see_class(id, keyring.current(), sight);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
                 entry.open(sight.now, Some(version), BTreeSet::new());
             } else if let Some(written) = likely_unread(sight, id, config) {
@@ -108,17 +108,13 @@ impl Record {
             .then(|| Consumed::of(&workload.id.namespace, &workload.consumption, &self.counting, sight.configs));
         let before = other_counting.as_ref().unwrap_or(sight.consumed);
         self.counting = sight.counting.clone();
-        let stamp = self.stamp.clone();
-        self.entries.retain(|entry| {
-            let id = entry.config.within(&sight.workload.id.namespace);
-            let unknown = sight.configs.is_unknown(&id) && sight.counting.names(&id);
-            unknown || sight.consumed.get(&id).is_some()
-        });
+        let stamp = self.attempt.clone().or_else(|| self.stamp.clone());
+        self.drop_what_is_not_consumed(sight);
         for (id, config) in sight.consumed.iter() {
             let counted = before.get(id);
             match self.entry_mut(&id.local()) {
                 Some(entry) if id.kind == ConfigKind::SecretProviderClass => {
-                    news.extend(entry.observe_class(id, config, stamp.as_ref(), sight));
+                    news.extend(entry.observe_class(id, config, keyring.current(), stamp.as_ref(), sight));
                 }
                 Some(entry) => match entry.observe(id, config, counted, sight, keyring) {
                     Some(News::Adopted(anew)) => adopted.entry(anew.why).or_default().extend(anew.maybe_unread),
@@ -131,7 +127,7 @@ impl Record {
                     if entry.digest.is_some() && counted.is_some() && counts {
                         news.push(open(&mut entry, config, sight, BTreeSet::new()));
                     }
-                    entry.see_class(id, sight);
+                    entry.see_class(id, keyring.current(), sight);
                     self.insert(entry);
                 }
             }
@@ -140,6 +136,15 @@ impl Record {
         let adopted = adopted.into_iter().map(|(why, maybe_unread)| News::Adopted(Adopted { why, maybe_unread }));
         news.extend(adopted);
         news
+    }
+
+    /// What is unknown is carried over.
+    fn drop_what_is_not_consumed(&mut self, sight: &Sight<'_>) {
+        self.entries.retain(|entry| {
+            let id = entry.config.within(&sight.workload.id.namespace);
+            let unknown = sight.configs.is_unknown(&id) && sight.counting.names(&id);
+            unknown || sight.consumed.get(&id).is_some()
+        });
     }
 
     /// Compares the record's stamp with the one that the template carries.
@@ -258,46 +263,6 @@ impl Entry {
             }
             (Changed::Nothing, _) => None,
         }
-    }
-
-    /// Takes what pods hold of a class for read, the first time that this is known.
-    fn see_class(&mut self, id: &ConfigId, sight: &Sight<'_>) {
-        let Some(classes) = sight.classes.filter(|_| id.kind == ConfigKind::SecretProviderClass) else { return };
-        self.seen_to = Some(match sight.policy.adopt {
-            Adopt::AsIs => classes.seen_to(id),
-            Adopt::CatchUp => ResourceVersion(0),
-        });
-    }
-
-    /// Opens where pods are behind a class for something that was not seen before. Behind a stamp that answers the open
-    /// change only its own pods count: the others are going away.
-    fn observe_class(
-        &mut self,
-        id: &ConfigId,
-        config: &ConsumedConfig,
-        stamp: Option<&LastStamp>,
-        sight: &Sight<'_>,
-    ) -> Option<News> {
-        let classes = sight.classes?;
-        if config.attention == Attention::Ignored {
-            self.seen_to = Some(classes.seen_to(id));
-            self.change = None;
-            return None;
-        }
-        let Some(seen_to) = self.seen_to else {
-            self.see_class(id, sight);
-            return None;
-        };
-        let is_answered = self.change.as_ref().is_some_and(|change| change.answer != Answer::None);
-        let made_from = |stamp: &LastStamp, pod: &Pod| {
-            pod.stamp.as_ref() == Some(&stamp.text) || pod.created.is_some_and(|created| created >= stamp.time)
-        };
-        let counts = |pod: &&Pod| !is_answered || stamp.is_some_and(|stamp| made_from(stamp, pod));
-        let behind = active(sight).filter(counts).filter_map(|pod| provider_class::behind(pod, id, sight));
-        let behind = behind.filter(|behind| behind.version > seen_to).reduce(Behind::and)?;
-        self.seen_to = Some(behind.version);
-        self.open(sight.now, Some(behind.version), behind.keys.clone());
-        Some(News::Changed { config: id.local(), keys: behind.keys })
     }
 
     /// A config is gone. By itself that opens nothing: running containers keep what they have read.

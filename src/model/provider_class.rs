@@ -19,12 +19,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::Deserialize;
 
+use crate::model::consumed::{Attention, ConsumedConfig};
 use crate::model::custom::CustomKind;
-use crate::model::delivered::{CLOCK_SKEW, later};
+use crate::model::delivered::{CLOCK_SKEW, active, later};
+use crate::model::digest::{Digest, HashKey};
 use crate::model::fingerprint::{Fingerprint, Plain, Value};
 use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, ResourceVersion, Uid};
-use crate::model::observe::Sight;
+use crate::model::observe::{News, Sight};
 use crate::model::pod::{Pod, Started};
+use crate::model::policy::Adopt;
+use crate::model::record::{Answer, Entry, LastStamp};
 
 /// The driver, as volumes name it.
 pub const DRIVER: &str = "secrets-store.csi.k8s.io";
@@ -175,6 +179,12 @@ enum Got {
 }
 
 impl PodStatus {
+    fn digest(&self, key: &HashKey) -> Digest {
+        let objects: BTreeMap<&KeyName, Option<Fingerprint>> =
+            self.objects.iter().map(|(name, version)| (name, Some(*version))).collect();
+        key.digest_config(&self.class, objects.iter().map(|(name, version)| (*name, version)))
+    }
+
     /// The same, in the light of what was seen before.
     fn after(self, before: Option<&Self>) -> Self {
         match before {
@@ -228,6 +238,11 @@ impl ProviderClasses {
     /// All of them, by their ids.
     pub fn ids(&self) -> impl Iterator<Item = &StatusId> {
         self.statuses.keys()
+    }
+
+    /// The last rotation of a class, in whatever pod.
+    fn last_rotation(&self, class: &ConfigId) -> Option<&PodStatus> {
+        self.of(class).filter(|status| matches!(status.got, Got::InPlace(_))).max_by_key(|status| status.version)
     }
 
     /// How far the statuses of a class were seen.
@@ -288,7 +303,7 @@ pub fn behind(pod: &Pod, class: &ConfigId, sight: &Sight<'_>) -> Option<Behind> 
     let classes = sight.classes?;
     let Some(own) = classes.of_pod(class, &pod.uid) else {
         // Its owner named a class that it does not mount: the last rotation in any pod counts.
-        return if mounts(class, sight) { None } else { behind_others(pod, classes.of(class)) };
+        return if mounts(class, sight) { None } else { behind_others(pod, classes.last_rotation(class)?) };
     };
     let rotated = match &own.got {
         Got::InPlace(keys) if !started_since(pod, class, own, sight) => Some(keys),
@@ -298,12 +313,11 @@ pub fn behind(pod: &Pod, class: &ConfigId, sight: &Sight<'_>) -> Option<Behind> 
     rotated.into_iter().chain(classes.superseded(own)).reduce(Behind::and)
 }
 
-fn behind_others<'a>(pod: &Pod, statuses: impl Iterator<Item = &'a PodStatus>) -> Option<Behind> {
-    let rotations = statuses.filter_map(|status| match &status.got {
-        Got::InPlace(keys) => Some((status, keys)),
-        Got::AtMount => None,
-    });
-    let (last, keys) = rotations.max_by_key(|(status, _)| status.version)?;
+fn behind_others(pod: &Pod, last: &PodStatus) -> Option<Behind> {
+    let keys = match &last.got {
+        Got::InPlace(keys) => keys.clone(),
+        Got::AtMount => BTreeSet::new(),
+    };
     let is_older = pod.created.is_none_or(|created| created < last.since);
     let mut started = pod.containers.iter().map(|container| container.started);
     let started_before = started.any(|started| match started {
@@ -311,7 +325,7 @@ fn behind_others<'a>(pod: &Pod, statuses: impl Iterator<Item = &'a PodStatus>) -
         Started::At(started) => started < last.since,
         Started::Unknown => true,
     });
-    (is_older && started_before).then(|| Behind { version: last.version, keys: keys.clone() })
+    (is_older && started_before).then_some(Behind { version: last.version, keys })
 }
 
 /// Whether this pod has read what the change of a class was about; `None` where its status does not tell.
@@ -322,6 +336,12 @@ pub fn has_read(pod: &Pod, class: &ConfigId, sight: &Sight<'_>) -> Option<bool> 
     // It has mounted nothing yet, and what it will mount is newer.
     let waits = pod.containers.iter().all(|container| container.started == Started::NotYet);
     (mounts(class, sight) && waits).then_some(true)
+}
+
+/// What the last rotation in any pod led to, of a class that the workload only names.
+fn rotated_to(class: &ConfigId, key: &HashKey, classes: &ProviderClasses, sight: &Sight<'_>) -> Option<Digest> {
+    let last = classes.last_rotation(class).filter(|_| !mounts(class, sight));
+    last.map(|status| status.digest(key))
 }
 
 fn mounts(class: &ConfigId, sight: &Sight<'_>) -> bool {
@@ -341,6 +361,60 @@ fn started_since(pod: &Pod, class: &ConfigId, own: &PodStatus, sight: &Sight<'_>
         Started::At(started) => started >= from,
         Started::Unknown => false,
     })
+}
+
+impl Entry {
+    /// Takes what pods hold of a class for read, the first time that this is known.
+    pub fn see_class(&mut self, id: &ConfigId, key: &HashKey, sight: &Sight<'_>) {
+        let Some(classes) = sight.classes.filter(|_| id.kind == ConfigKind::SecretProviderClass) else { return };
+        match sight.policy.adopt {
+            Adopt::AsIs => self.follow_class(id, key, classes, sight),
+            Adopt::CatchUp => self.seen_to = Some(ResourceVersion(0)),
+        }
+    }
+
+    fn follow_class(&mut self, id: &ConfigId, key: &HashKey, classes: &ProviderClasses, sight: &Sight<'_>) {
+        self.seen_to = Some(classes.seen_to(id));
+        self.digest = rotated_to(id, key, classes, sight);
+    }
+
+    /// Opens where pods are behind a class for something that was not seen before. Behind a stamp that answers the open
+    /// change only its own pods count: the others are going away.
+    pub fn observe_class(
+        &mut self,
+        id: &ConfigId,
+        config: &ConsumedConfig,
+        key: &HashKey,
+        stamp: Option<&LastStamp>,
+        sight: &Sight<'_>,
+    ) -> Option<News> {
+        let classes = sight.classes?;
+        if config.attention == Attention::Ignored {
+            self.follow_class(id, key, classes, sight);
+            self.change = None;
+            return None;
+        }
+        let Some(seen_to) = self.seen_to else {
+            self.see_class(id, key, sight);
+            return None;
+        };
+        // Others' pods are rotated one after the other, to the same versions.
+        let rotated_to = rotated_to(id, key, classes, sight);
+        if rotated_to.is_some() && rotated_to == self.digest {
+            return None;
+        }
+        let is_answered = self.change.as_ref().is_some_and(|change| change.answer != Answer::None);
+        let made_from = |stamp: &LastStamp, pod: &Pod| {
+            pod.stamp.as_ref() == Some(&stamp.text) || pod.created.is_some_and(|created| created >= stamp.time)
+        };
+        let counts = |pod: &&Pod| !is_answered || stamp.is_some_and(|stamp| made_from(stamp, pod));
+        let behind = active(sight).filter(counts).filter_map(|pod| behind(pod, id, sight));
+        let behind = behind.filter(|behind| behind.version > seen_to).reduce(Behind::and)?;
+        self.seen_to = Some(behind.version);
+        self.digest = rotated_to;
+        self.open(sight.now, Some(behind.version), behind.keys.clone());
+        Some(News::Changed { config: id.local(), keys: behind.keys })
+    }
 }
 
 #[cfg(test)]

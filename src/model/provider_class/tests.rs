@@ -283,6 +283,15 @@ fn a_class_that_is_only_named_opens_when_it_is_rotated_in_any_pod() {
     record.close();
     let made_since = rotated(pod_of("rs-1", "new").made(501, 10).started("app", 502));
     assert_eq!(made_since.observe(&mut record), []);
+    // The next one of the others' pods is rotated, to the same.
+    let next = status("b", 0, "1");
+    let statuses = [next.clone(), next.rotated(600, 11, "2")];
+    let wave =
+        rotated(pod_of("rs-1", "new").made(501, 10).started("app", 502)).classes(statuses.iter().map(Status::read));
+    assert_eq!(wave.observe(&mut record), []);
+    let further = [statuses[1].clone(), statuses[1].clone().rotated(700, 12, "3")];
+    let further = wave.classes(further.iter().map(Status::read));
+    assert_eq!(further.observe(&mut record), changed(&["db"]));
 }
 
 #[test]
