@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
@@ -100,7 +99,7 @@ pub struct Engine {
 impl Engine {
     /// An engine that knows nothing yet. It tells which kinds are not synced yet through `unsynced`.
     pub fn new(
-        client: Client,
+        writer: Writer,
         keyring: Keyring,
         settings: Settings,
         instance: &str,
@@ -115,7 +114,7 @@ impl Engine {
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
             managers: Managers::default(),
-            writer: Writer::new(client, instance, settings.change_cause),
+            writer,
             settings,
             instance: instance.to_owned(),
             metrics,

@@ -16,5 +16,7 @@ pub mod reports;
 pub mod retry;
 pub mod run;
 pub mod tasks;
+pub mod turns;
+pub mod vigil;
 pub mod watch;
 pub mod write;

@@ -13,6 +13,7 @@ use crate::model::report::ReportKey;
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
 use crate::operator::reports::{Order, Written};
+use crate::operator::vigil::Vigil;
 use crate::operator::write::{self, ChangeCause, Stamped};
 
 /// A write that ended.
@@ -34,18 +35,20 @@ pub struct Writer {
     client: Client,
     instance: Arc<str>,
     change_cause: ChangeCause,
+    vigil: Arc<Vigil>,
     stamps: Arc<Semaphore>,
     others: Arc<Semaphore>,
     tasks: JoinSet<Done>,
 }
 
 impl Writer {
-    /// A writer for the installation of this name.
-    pub fn new(client: Client, instance: &str, change_cause: ChangeCause) -> Self {
+    /// A writer for the installation of this name, that writes while it is sure to be the leader.
+    pub fn new(client: Client, instance: &str, change_cause: ChangeCause, vigil: Arc<Vigil>) -> Self {
         Self {
             client,
             instance: instance.into(),
             change_cause,
+            vigil,
             stamps: Arc::new(Semaphore::new(LANES)),
             others: Arc::new(Semaphore::new(LANES)),
             tasks: JoinSet::new(),
@@ -67,9 +70,11 @@ impl Writer {
     /// Starts a stamp.
     pub fn stamp(&mut self, order: StampOrder) {
         let (client, lanes, change_cause) = (self.client.clone(), self.stamps.clone(), self.change_cause);
+        let vigil = self.vigil.clone();
         self.tasks.spawn(async move {
             // The semaphore is never closed.
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             let answer = write::stamp(&client, &order, change_cause).await;
             Done::Stamp(order, answer)
         });
@@ -77,9 +82,10 @@ impl Writer {
 
     /// Starts the write of a report.
     pub fn report(&mut self, key: ReportKey, order: Order) {
-        let (client, lanes) = (self.client.clone(), self.others.clone());
+        let (client, lanes, vigil) = (self.client.clone(), self.others.clone(), self.vigil.clone());
         self.tasks.spawn(async move {
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             let answer = write_report(&client, &key, order).await;
             Done::Report(key, answer)
         });
@@ -88,8 +94,10 @@ impl Writer {
     /// Starts an Event.
     pub fn event(&mut self, notice: Notice) {
         let (client, lanes, instance) = (self.client.clone(), self.others.clone(), self.instance.clone());
+        let vigil = self.vigil.clone();
         self.tasks.spawn(async move {
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             Done::Event(events::publish(&client, &instance, notice).await)
         });
     }

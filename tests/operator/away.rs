@@ -116,23 +116,6 @@ async fn a_crash_between_stamp_and_record_does_not_roll_twice() {
 }
 
 #[tokio::test]
-async fn a_standby_takes_over_from_a_leader_that_crashed_and_nothing_rolls_twice() {
-    let turn = turn().await;
-    let ns = turn.namespace("standby").await;
-    let leader = turn.operator(&[]).await;
-    ns.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);
-    let history = ns.adopted(DEPLOYMENT, "w").await;
-    let standby = turn.operator(&[]).await;
-    assert!(!standby.log().contains("leading"), "there are two leaders");
-
-    leader.kill();
-    ns.apply(&[config_map("c", &[("K", "2")])]);
-    ns.reloaded(DEPLOYMENT, "w", "").await;
-    ns.operator_has_caught_up().await;
-    assert_eq!(history.rollouts().await, 1);
-}
-
-#[tokio::test]
 async fn a_restart_of_the_control_plane_rolls_nothing_and_ends_nothing() {
     let turn = turn().await;
     let ns = turn.namespace("control-plane").await;
