@@ -28,7 +28,7 @@ use crate::model::index::Object;
 use crate::model::names::{ConfigKind, Name, WorkloadKind, controller_of};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
-use crate::model::provider_class::{StatusObject, kind_of_statuses};
+use crate::model::provider_class::object::{StatusObject, kind_of_statuses};
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};

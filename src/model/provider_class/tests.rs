@@ -3,6 +3,7 @@
 use rstest::rstest;
 use serde_json::json;
 
+use super::object::StatusObject;
 use super::*;
 use crate::model::builders::{PodBuilder, Scene, WorkloadBuilder, at, deployment, named, pod_of, policy, scene};
 use crate::model::decide::Decision;
