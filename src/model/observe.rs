@@ -18,6 +18,7 @@ use crate::model::pod::{Pod, Started};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::provider_class::ProviderClasses;
 use crate::model::record::{Answer, Entry, LastStamp, Record};
+use crate::model::rerun::Run;
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
 
@@ -132,7 +133,10 @@ impl Record {
                 }
             }
         }
-        news.extend(self.observe_stamp(sight, keyring));
+        // The template of a Job never changes, and a CronJob is not stamped.
+        if sight.workload.run == Run::NotOne {
+            news.extend(self.observe_stamp(sight, keyring));
+        }
         let adopted = adopted.into_iter().map(|(why, maybe_unread)| News::Adopted(Adopted { why, maybe_unread }));
         news.extend(adopted);
         news

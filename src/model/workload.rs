@@ -14,6 +14,7 @@ use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Consumption;
 use crate::model::custom::rollout::Lever;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
+use crate::model::rerun::Run;
 
 /// What restamp keeps of an object that owns a pod template.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +51,8 @@ pub struct Workload {
     pub lever: Lever,
     /// The workload that has its pod template, where it has none itself: that one rolls it.
     pub template_in: Option<WorkloadId>,
+    /// How far it is, if it is a Job or CronJob.
+    pub run: Run,
 }
 
 /// Whether a controller owns an object, and whether that one counts in its place.
@@ -216,6 +219,7 @@ impl Workload {
             revision: Revision::Unknown,
             lever: Lever::Template,
             template_in: None,
+            run: Run::NotOne,
         })
     }
 
@@ -288,13 +292,20 @@ impl Workload {
     /// Reads a Job.
     pub fn of_job(object: &Job) -> Option<Self> {
         let template = object.spec.as_ref().map(|spec| &spec.template);
-        Self::new(WorkloadKind::Job, &object.metadata, template.into())
+        let mut workload = Self::new(WorkloadKind::Job, &object.metadata, template.into())?;
+        workload.progress = Progress::Unknown;
+        workload.run = Run::of_job(object);
+        Some(workload)
     }
 
     /// Reads a CronJob.
     pub fn of_cron_job(object: &CronJob) -> Option<Self> {
         let job = object.spec.job_template.spec.as_ref();
-        Self::new(WorkloadKind::CronJob, &object.metadata, job.map(|job| &job.template).into())
+        let template = job.map(|job| &job.template);
+        let mut workload = Self::new(WorkloadKind::CronJob, &object.metadata, template.into())?;
+        workload.progress = Progress::Unknown;
+        workload.run = Run::of_cron_job(object);
+        Some(workload)
     }
 
     /// Reads a pod, which is its own template.

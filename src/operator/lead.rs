@@ -36,7 +36,7 @@ pub async fn lead(
     let kinds: BTreeSet<_> = scope.watched().collect();
     metrics.begin(&scope);
     stage.send_replace(Stage::Leading(kinds.clone()));
-    let keyring = load_key(&client, namespace).await?;
+    let keyring = Arc::new(load_key(&client, namespace).await?);
     let (unsynced, mut unsynced_kinds) = watch::channel(kinds);
     let (out, seen) = mpsc::channel(BACKLOG);
     let watches = Watches::start(&client, &scope, &metrics, &out);
@@ -49,7 +49,7 @@ pub async fn lead(
         mode: settings.mode,
     };
     let stakater_counts = settings.participation.stakater.is_anywhere();
-    let writer = Writer::new(client.clone(), namespace, settings.change_cause, vigil.clone());
+    let writer = Writer::new(client.clone(), namespace, settings.change_cause, vigil.clone(), keyring.clone());
     let engine = Engine::new(writer, keyring, settings, namespace, metrics.clone(), unsynced, watches);
     let tell = async {
         while unsynced_kinds.changed().await.is_ok() {

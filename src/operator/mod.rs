@@ -13,6 +13,8 @@ pub mod reloader;
 mod reloading;
 mod reporting;
 pub mod reports;
+pub mod rerun;
+mod rerunning;
 pub mod retry;
 pub mod run;
 pub mod tasks;
