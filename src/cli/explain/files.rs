@@ -113,7 +113,8 @@ fn unknown(workload: &Workload, inventory: &Inventory) -> BTreeMap<ConfigId, Unk
     let literal = workload.opt_in.reload_on.iter().filter_map(|pattern| pattern.literal(&workload.id.namespace));
     let named = workload.consumption.configs().into_iter().cloned().chain(literal);
     let manifests = inventory.only_manifests().filter(|id| id.namespace == workload.id.namespace);
-    let absent = named.filter(|id| !has(id.kind)).map(|id| (id, Unknown::NotInFiles));
+    let is_read = |id: &ConfigId| ConfigKind::WITH_KEYS.contains(&id.kind);
+    let absent = named.filter(|id| is_read(id) && !has(id.kind)).map(|id| (id, Unknown::NotInFiles));
     absent.chain(manifests.map(|id| (id.clone(), Unknown::OnlyManifest))).collect()
 }
 

@@ -132,7 +132,7 @@ impl Asking<'_> {
         id: &WorkloadId,
         operator: &Operator,
     ) -> Result<(Option<Workload>, Vec<&'static str>), LiveError> {
-        let rollout = operator.watched_kinds().iter().find(|kind| kind.is_rollout());
+        let rollout = operator.watched_kinds().iter().find(|kind| kind.is_argo_rollout());
         let Some(kind) = rollout.filter(|_| id.kind == WorkloadKind::Deployment) else {
             return Ok((None, Vec::new()));
         };
@@ -233,6 +233,8 @@ impl Asking<'_> {
                 let sought = self.lister.get::<SecretObject>(kind.as_str(), namespace, name).await?;
                 sought.map(|found| (found.config.clone(), found.meta().clone()))
             }
+            // Nothing of it is read.
+            ConfigKind::SecretProviderClass => Sought::NoSuchKind,
         })
     }
 }

@@ -47,7 +47,7 @@ impl OtherKind {
 
 impl Kind {
     fn all() -> impl Iterator<Item = Self> {
-        ConfigKind::ALL.into_iter().map(Self::Config).chain(WorkloadKind::ALL.into_iter().map(Self::Workload))
+        ConfigKind::WITH_KEYS.into_iter().map(Self::Config).chain(WorkloadKind::ALL.into_iter().map(Self::Workload))
     }
 
     /// The kind as manifests spell it.
@@ -73,7 +73,7 @@ impl Kind {
     fn short(&self) -> Option<&'static str> {
         match self {
             Self::Config(ConfigKind::ConfigMap) => Some("cm"),
-            Self::Config(ConfigKind::Secret)
+            Self::Config(ConfigKind::Secret | ConfigKind::SecretProviderClass)
             | Self::Workload(WorkloadKind::Job | WorkloadKind::Custom(_))
             | Self::Other(_) => None,
             Self::Workload(WorkloadKind::Deployment) => Some("deploy"),

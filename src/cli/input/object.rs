@@ -50,6 +50,8 @@ impl<'i> Objects<'i> {
                     Form::Manifest => self.inventory.add_manifest(config.id),
                 }
             }
+            // No document is taken for one.
+            ConfigKind::SecretProviderClass => drop(IgnoredAny::deserialize(object)?),
         }
         Ok(())
     }

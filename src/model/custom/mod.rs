@@ -34,8 +34,8 @@ impl CustomKind {
         self.api_version.split_once('/').map_or(self.api_version.as_str(), |(_, version)| version)
     }
 
-    /// Whether it is Argo's Rollout, of which more is known.
-    pub fn is_rollout(&self) -> bool {
+    /// Whether it is the kind whose pods can be replaced in two ways.
+    pub fn is_argo_rollout(&self) -> bool {
         self.group() == "argoproj.io" && self.kind == "Rollout"
     }
 

@@ -228,7 +228,9 @@ impl Operator {
     fn unread<'a>(&'a self, workload: &'a Workload) -> impl Iterator<Item = &'a Unread> {
         let unread = self.published().into_iter().flat_map(|published| &published.unread);
         let watches_namespaces = self.scope().is_some_and(Scope::watches_namespaces);
-        let needs = move || workload.needs().chain(watches_namespaces.then_some(Watched::Namespace));
+        // Where there is no CSI driver, nothing waits for it, and nothing of it is seen either.
+        let consumed = || workload.consumption.configs().into_iter().map(|id| Watched::Config(id.kind));
+        let needs = move || workload.needs().chain(consumed()).chain(watches_namespaces.then_some(Watched::Namespace));
         unread.filter(move |unread| needs().any(|kind| unread.hides(kind, &workload.id.namespace)))
     }
 
