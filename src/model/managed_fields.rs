@@ -42,6 +42,21 @@ pub struct ManagerEntry {
     pub keys: BTreeSet<KeyName>,
 }
 
+/// A manager and when it last wrote.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LastWrite {
+    /// When it did.
+    pub time: Option<Timestamp>,
+    /// The manager.
+    pub manager: Manager,
+}
+
+impl From<&ManagerEntry> for LastWrite {
+    fn from(entry: &ManagerEntry) -> Self {
+        Self { time: entry.time, manager: entry.manager.clone() }
+    }
+}
+
 /// All entries of one object; `None` where the object shows none at all, as in the output of `kubectl get -o yaml`.
 pub type ManagedFields = Option<Vec<ManagerEntry>>;
 

@@ -15,7 +15,8 @@ use crate::model::digest::{HashKey, Keyring};
 use crate::model::names::{ConfigId, ConfigName, KeyName, Name, ResourceVersion, Uid};
 use crate::model::pod::{Pod, Started};
 use crate::model::policy::{Adopt, Edge, Policy};
-use crate::model::record::{Answer, Entry, LastStamp, Record};
+use crate::model::record::{Answer, Entry, LastStamp, Record, Seen};
+use crate::model::revision::OwnPods;
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
 
@@ -48,6 +49,13 @@ pub struct Sight<'a> {
     pub policy: &'a Policy,
     /// The time.
     pub now: Timestamp,
+}
+
+impl<'a> Sight<'a> {
+    /// Its pods.
+    pub fn own_pods(&self) -> OwnPods<'a> {
+        OwnPods { workload: self.workload, pods: self.pods, replica_set: self.replica_set }
+    }
 }
 
 /// What a look at a workload brought to light.
@@ -84,9 +92,9 @@ impl Record {
         for (id, config) in sight.consumed.iter() {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
-                entry.open(sight.now, Some(version), BTreeSet::new());
+                entry.open(Seen::Happening, sight.now, Some(version), BTreeSet::new());
             } else if let Some(written) = likely_unread(sight, id, config) {
-                entry.open(written, config.version(), BTreeSet::new());
+                entry.open(Seen::Afterwards, written, config.version(), BTreeSet::new());
             }
             record.insert(entry);
         }
@@ -169,7 +177,8 @@ impl Record {
                 None if fits => {}
                 Some(_) | None => {
                     let config = sight.consumed.get(&entry.config.within(&sight.workload.id.namespace));
-                    entry.open(sight.now, config.and_then(ConsumedConfig::version), BTreeSet::new());
+                    let version = config.and_then(ConsumedConfig::version);
+                    entry.open(Seen::Afterwards, sight.now, version, BTreeSet::new());
                 }
             }
         }
@@ -294,7 +303,8 @@ fn read_stamp(text: &str) -> Option<Stamp> {
 }
 
 fn open(entry: &mut Entry, config: &ConsumedConfig, sight: &Sight<'_>, keys: BTreeSet<KeyName>) -> News {
-    entry.open(sight.now, config.version(), keys.clone());
+    let seen = if sight.is_followed { Seen::Happening } else { Seen::Afterwards };
+    entry.open(seen, sight.now, config.version(), keys.clone());
     News::Changed { config: entry.config.clone(), keys }
 }
 
@@ -315,8 +325,7 @@ fn likely_unread(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedConfig) -> O
         return None;
     }
     let live = sight.configs.get(id)?;
-    let owners = live.managed_fields.iter().flatten().filter(|owner| !owner.keys.is_empty());
-    let written = owners.filter_map(|owner| owner.time).chain(live.created).max()?;
+    let written = live.last_write_of_values().max(live.created)?;
     let readers = sight.workload.consumption.readers(id, sight.counting);
     let mut containers = active(sight).flat_map(|pod| &pod.containers);
     let started_earlier = |started| matches!(started, Started::At(started) if started < written);

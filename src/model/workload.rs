@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, DeploymentCondition, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -13,6 +13,9 @@ use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Consumption;
 use crate::model::custom::rollout::Lever;
+use crate::model::image::TemplateImage;
+use crate::model::managed_fields::LastWrite;
+use crate::model::managers::FIELD_MANAGER;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 
 /// What restamp keeps of an object that owns a pod template.
@@ -50,6 +53,12 @@ pub struct Workload {
     pub lever: Lever,
     /// The workload that has its pod template, where it has none itself: that one rolls it.
     pub template_in: Option<WorkloadId>,
+    /// The images that its pod template asks for.
+    pub images: Vec<TemplateImage>,
+    /// Whether its rollout is late.
+    pub deadline: Deadline,
+    /// Who wrote its pod template last, beside restamp.
+    pub template_written: Option<LastWrite>,
 }
 
 /// Whether a controller owns an object, and whether that one counts in its place.
@@ -123,6 +132,17 @@ pub enum Progress {
     Unknown,
 }
 
+/// Whether a rollout is late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// It is not, or there is none.
+    Kept,
+    /// Its controller says so: a Deployment's `ProgressDeadlineExceeded`.
+    Exceeded,
+    /// It is not finished, and its kind knows no deadline.
+    Absent,
+}
+
 /// How the pods of the present revision are told from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Revision {
@@ -181,6 +201,9 @@ impl Workload {
             revision: Revision::Unknown,
             lever: Lever::Template,
             template_in: None,
+            images: template.spec.map(TemplateImage::all_of).unwrap_or_default(),
+            deadline: Deadline::Kept,
+            template_written: template_written(metadata),
         })
     }
 
@@ -202,6 +225,13 @@ impl Workload {
             pods: status.replicas.unwrap_or_default(),
             updated: status.updated_replicas.unwrap_or_default(),
         });
+        let is_late = |condition: &DeploymentCondition| {
+            condition.type_.as_deref() == Some("Progressing")
+                && condition.reason.as_deref() == Some("ProgressDeadlineExceeded")
+        };
+        if status.conditions.iter().flatten().any(is_late) {
+            workload.deadline = Deadline::Exceeded;
+        }
         workload.revision = Revision::OfReplicaSet(annotation(&object.metadata, DEPLOYMENT_REVISION));
         Some(workload)
     }
@@ -224,6 +254,9 @@ impl Workload {
             pods: status.replicas,
             updated: if complete { status.replicas } else { status.updated_replicas.unwrap_or_default() },
         });
+        if workload.progress == Progress::InProgress || status.update_revision != status.current_revision {
+            workload.deadline = Deadline::Absent;
+        }
         workload.revision = Revision::Hash(status.update_revision);
         Some(workload)
     }
@@ -241,6 +274,9 @@ impl Workload {
             pods: status.current_number_scheduled,
             updated: status.updated_number_scheduled.unwrap_or_default(),
         });
+        if workload.progress == Progress::InProgress {
+            workload.deadline = Deadline::Absent;
+        }
         workload.revision = Revision::TemplateGeneration(annotation(&object.metadata, TEMPLATE_GENERATION));
         Some(workload)
     }
@@ -293,6 +329,11 @@ impl OwnedReplicaSet {
             revision: annotation(&object.metadata, DEPLOYMENT_REVISION),
         })
     }
+
+    /// Whether its Deployment, which is at this revision, works towards it.
+    pub fn is_of(&self, revision: &Revision) -> bool {
+        matches!(revision, Revision::OfReplicaSet(Some(revision)) if self.revision.as_ref() == Some(revision))
+    }
 }
 
 /// The parts of a pod template that count.
@@ -330,6 +371,21 @@ pub(super) fn progress(counts: &Counts) -> Progress {
     } else {
         Progress::Complete { pods: counts.pods }
     }
+}
+
+/// Who wrote something of the pod template last, beside restamp. It may have been a part that it owns no more: whoever
+/// takes a field away, owns nothing of it.
+fn template_written(metadata: &ObjectMeta) -> Option<LastWrite> {
+    let writes = metadata.managed_fields.iter().flatten().filter(|entry| {
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+        let has_template = fields.and_then(|fields| fields.get("f:spec")?.get("f:template")).is_some();
+        has_template && entry.subresource.as_deref().is_none_or(str::is_empty)
+    });
+    let writes = writes.filter_map(|entry| {
+        let manager = entry.manager.as_deref().filter(|manager| *manager != FIELD_MANAGER)?;
+        Some(LastWrite { time: entry.time.as_ref().map(|time| time.0), manager: manager.into() })
+    });
+    writes.max()
 }
 
 fn annotation(metadata: &ObjectMeta, name: &str) -> Option<String> {

@@ -7,9 +7,9 @@ use serde_json::json;
 use tracing::warn;
 
 use crate::api::published::{CONFIG_MAP, Published};
+use crate::model::managers::FIELD_MANAGER;
 use crate::operator::client::in_time;
 use crate::operator::retry::Retries;
-use crate::operator::write::FIELD_MANAGER;
 
 /// Writes the ConfigMap; tries again until it stands there.
 pub async fn publish(client: &Client, namespace: &str, published: &Published) {
