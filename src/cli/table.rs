@@ -58,11 +58,24 @@ fn row(report: &DriftReport, finding: &FindingStatus, now: Timestamp) -> [String
         report.metadata.namespace.clone().unwrap_or_default(),
         format!("{}/{}", report.spec.subject.kind, report.spec.subject.name),
         finding.r#type.to_string(),
-        key,
+        place(finding),
         manager,
         finding.since.as_ref().map_or_else(|| "unknown".to_owned(), |since| age(since.0, now)),
         if consumers.is_empty() { "none".to_owned() } else { consumers.join("\n") },
     ]
+}
+
+/// The key, field, config or container that a finding is about.
+fn place(finding: &FindingStatus) -> String {
+    let FindingStatus { object, key, path, container, .. } = finding;
+    match (object, key, path, container) {
+        (Some(object), Some(key), ..) => format!("{object}[{key}]"),
+        (Some(object), None, ..) => object.clone(),
+        (None, Some(key), ..) => key.to_string(),
+        (None, None, Some(path), _) => path.clone(),
+        (None, None, None, Some(container)) => container.to_string(),
+        (None, None, None, None) => "-".to_owned(),
+    }
 }
 
 /// Who reads a key, how, and as what where it has another name there.

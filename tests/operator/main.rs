@@ -16,6 +16,7 @@ mod namespaces;
 mod options;
 mod permissions;
 mod reload;
+mod running;
 mod scenario;
 mod scope;
 mod secrecy;
