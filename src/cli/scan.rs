@@ -189,6 +189,11 @@ impl Found {
         for report in &self.reports {
             let subject = &report.spec.subject;
             let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
+            let findings = report.status.iter().flat_map(|status| &status.findings);
+            for (finding, message) in findings.filter_map(|finding| Some((finding, finding.message.as_ref()?))) {
+                let message = table::printable(message);
+                writeln!(out, "{}: {} {namespace}/{}: {message}", finding.r#type, subject.kind, subject.name)?;
+            }
             for note in report.status.iter().flat_map(|status| &status.notes) {
                 writeln!(out, "note: {} {namespace}/{}: {note}", subject.kind, subject.name)?;
             }

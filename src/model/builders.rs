@@ -25,9 +25,10 @@ use crate::model::names::{
     ConfigId, ConfigKind, ConfigName, ImageDigest, ResourceVersion, Uid, WorkloadId, WorkloadKind,
 };
 use crate::model::observe::{News, Sight};
-use crate::model::pod::{Blocked, Blocker, Phase, Pod, PodRevision, Run, RunningContainer, Started};
+use crate::model::pod::{Activity, Blocked, Blocker, Phase, Pod, PodRevision, RunningContainer, Started};
 use crate::model::policy::Policy;
 use crate::model::record::Record;
+use crate::model::rerun::{JobPhase, Overlap, Run, Schedule};
 use crate::model::workload::{Deadline, Owned, Progress, Revision, Strategy, Workload};
 
 /// A pod's spec from JSON.
@@ -195,6 +196,20 @@ pub(crate) fn daemon_set(name: &str) -> WorkloadBuilder {
     WorkloadBuilder::new(WorkloadKind::DaemonSet, name, Revision::TemplateGeneration(Some("1".to_owned())))
 }
 
+/// A Job that is not over, adopted long ago, with one container named `app`.
+pub(crate) fn job(name: &str) -> WorkloadBuilder {
+    let mut job = WorkloadBuilder::new(WorkloadKind::Job, name, Revision::Unknown);
+    job.workload.progress = Progress::Unknown;
+    job.run(Run::Job(JobPhase::Due))
+}
+
+/// A CronJob that runs by its schedule, adopted long ago, with one container named `app`.
+pub(crate) fn cron_job(name: &str) -> WorkloadBuilder {
+    let mut cron_job = WorkloadBuilder::new(WorkloadKind::CronJob, name, Revision::Unknown);
+    cron_job.workload.progress = Progress::Unknown;
+    cron_job.run(Run::CronJob(Schedule::Active { overlap: Overlap::Allowed, running: 0, last: None }))
+}
+
 /// The same for a custom kind, of whose pods' revisions nothing is known.
 pub(crate) fn custom(kind: &'static CustomKind, name: &str) -> WorkloadBuilder {
     WorkloadBuilder::new(WorkloadKind::Custom(kind), name, Revision::Unknown)
@@ -232,6 +247,7 @@ impl WorkloadBuilder {
             images: Vec::new(),
             deadline: Deadline::Kept,
             template_written: None,
+            run: Run::NotOne,
         };
         let containers = vec![json!({"name": "app", "env": [], "envFrom": [], "volumeMounts": []})];
         Self { workload, init: Vec::new(), containers, volumes: Vec::new(), optional: false }
@@ -410,6 +426,12 @@ impl WorkloadBuilder {
         self
     }
 
+    /// A Job or CronJob that is this far.
+    pub(crate) fn run(mut self, run: Run) -> Self {
+        self.workload.run = run;
+        self
+    }
+
     /// The workload.
     pub(crate) fn build(mut self) -> Workload {
         let spec = json!({"initContainers": self.init, "containers": self.containers, "volumes": self.volumes});
@@ -518,7 +540,9 @@ impl PodBuilder {
     /// With this container, an init container that has done its work.
     pub(crate) fn done(mut self, container: &str, second: i64) -> Self {
         let started = Started::At(at(second));
-        self.0.containers.push(RunningContainer { run: Run::Done, ..RunningContainer::new(container.into(), started) });
+        self.0
+            .containers
+            .push(RunningContainer { activity: Activity::Done, ..RunningContainer::new(container.into(), started) });
         self
     }
 

@@ -16,6 +16,7 @@ use crate::model::names::{ConfigId, ConfigName, KeyName, Name, ResourceVersion, 
 use crate::model::pod::{Pod, Started};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::record::{Answer, Entry, LastStamp, Record, Seen};
+use crate::model::rerun::Run;
 use crate::model::revision::OwnPods;
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
@@ -129,7 +130,10 @@ impl Record {
                 }
             }
         }
-        news.extend(self.observe_stamp(sight, keyring));
+        // The template of a Job never changes, and a CronJob is not stamped.
+        if sight.workload.run == Run::NotOne {
+            news.extend(self.observe_stamp(sight, keyring));
+        }
         news
     }
 

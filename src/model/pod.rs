@@ -73,7 +73,7 @@ pub struct RunningContainer {
     /// When it read what it froze.
     pub started: Started,
     /// Whether it runs.
-    pub run: Run,
+    pub activity: Activity,
     /// What it runs, where that is known and compares with what others run.
     pub image: Option<RunningImage>,
 }
@@ -81,8 +81,8 @@ pub struct RunningContainer {
 impl RunningContainer {
     /// One that runs since then, or waits; nothing is known of its image.
     pub fn new(name: Name, started: Started) -> Self {
-        let run = if started == Started::NotYet { Run::Waiting } else { Run::Running };
-        Self { name, started, run, image: None }
+        let activity = if started == Started::NotYet { Activity::Waiting } else { Activity::Running };
+        Self { name, started, activity, image: None }
     }
 }
 
@@ -99,7 +99,7 @@ pub enum Started {
 
 /// Whether a container runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Run {
+pub enum Activity {
     /// Not yet, or not again yet.
     Waiting,
     /// It does.

@@ -17,6 +17,7 @@ use crate::model::image::TemplateImage;
 use crate::model::managed_fields::LastWrite;
 use crate::model::managers::FIELD_MANAGER;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
+use crate::model::rerun::Run;
 
 /// What restamp keeps of an object that owns a pod template.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +60,8 @@ pub struct Workload {
     pub deadline: Deadline,
     /// Who wrote its pod template last, beside restamp.
     pub template_written: Option<LastWrite>,
+    /// How far it is, if it is a Job or CronJob.
+    pub run: Run,
 }
 
 /// Whether a controller owns an object, and whether that one counts in its place.
@@ -204,6 +207,7 @@ impl Workload {
             images: template.spec.map(TemplateImage::all_of).unwrap_or_default(),
             deadline: Deadline::Kept,
             template_written: template_written(metadata),
+            run: Run::NotOne,
         })
     }
 
@@ -289,13 +293,20 @@ impl Workload {
     /// Reads a Job.
     pub fn of_job(object: &Job) -> Option<Self> {
         let template = object.spec.as_ref().map(|spec| &spec.template);
-        Self::new(WorkloadKind::Job, &object.metadata, template.into())
+        let mut workload = Self::new(WorkloadKind::Job, &object.metadata, template.into())?;
+        workload.progress = Progress::Unknown;
+        workload.run = Run::of_job(object);
+        Some(workload)
     }
 
     /// Reads a CronJob.
     pub fn of_cron_job(object: &CronJob) -> Option<Self> {
         let job = object.spec.job_template.spec.as_ref();
-        Self::new(WorkloadKind::CronJob, &object.metadata, job.map(|job| &job.template).into())
+        let template = job.map(|job| &job.template);
+        let mut workload = Self::new(WorkloadKind::CronJob, &object.metadata, template.into())?;
+        workload.progress = Progress::Unknown;
+        workload.run = Run::of_cron_job(object);
+        Some(workload)
     }
 
     /// Reads a pod, which is its own template.

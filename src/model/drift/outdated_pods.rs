@@ -20,8 +20,8 @@ use crate::model::consumption::Refresh;
 use crate::model::decide::{Decision, Hold};
 use crate::model::delivered::{CLOCK_SKEW, later};
 use crate::model::managed_fields::LastWrite;
-use crate::model::names::{ConfigId, ConfigName, KeyName, Name, WorkloadKind};
-use crate::model::pod::{Pod, Run, RunningContainer, Started};
+use crate::model::names::{ConfigId, ConfigName, KeyName, Name};
+use crate::model::pod::{Activity, Pod, RunningContainer, Started};
 use crate::model::record::{Change, Seen};
 use crate::model::revision;
 use crate::model::workload::{Progress, Strategy};
@@ -98,7 +98,8 @@ impl fmt::Display for Why {
 /// One finding for each config.
 pub(super) fn find(sight: &WorkloadSight<'_>) -> Vec<Finding> {
     let workload = sight.workload;
-    if workload.deleting || !replaces_its_pods(workload.id.kind) {
+    // What a Job, or a pod of its own, has read belongs to its one run.
+    if workload.deleting || !workload.id.kind.rolls_by_template() {
         return Vec::new();
     }
     let outdated = frozen(sight).into_iter().filter(|id| !is_ignored(sight, id));
@@ -107,11 +108,6 @@ pub(super) fn find(sight: &WorkloadSight<'_>) -> Vec<Finding> {
         None => written(sight, id),
     });
     outdated.map(Finding::OutdatedPods).collect()
-}
-
-/// What a Job or a pod of its own has read belongs to its one run.
-fn replaces_its_pods(kind: WorkloadKind) -> bool {
-    kind.rolls_by_template() || kind == WorkloadKind::ReplicaSet
 }
 
 /// The configs that some container reads at its start.
@@ -188,6 +184,10 @@ fn readers_of_change<'a>(sight: &WorkloadSight<'a>, id: &ConfigId, change: &Chan
 
 fn written(sight: &WorkloadSight<'_>, id: &ConfigId) -> Option<Outdated> {
     let config = sight.configs.get(id)?;
+    let pods = staying(sight);
+    // Which keys are read takes long to tell, and mostly everything started later.
+    let last = config.last_write_of_values()?;
+    count(pods.iter().copied(), |_, _, started| started < last)?;
     let writes = writes_of_what_is_read(sight, config);
     let before = |pod: &Pod, container: &RunningContainer, started| {
         let written = writes.get(&container.name).and_then(|write| write.time);
@@ -195,7 +195,7 @@ fn written(sight: &WorkloadSight<'_>, id: &ConfigId) -> Option<Outdated> {
         let was_shown = |written| started < written && pod.status_written.is_some_and(|shown| shown < written);
         written.is_some_and(|written| was_shown(written) || later(started, CLOCK_SKEW) <= written)
     };
-    let (pods, oldest_start) = count(staying(sight), before)?;
+    let (pods, oldest_start) = count(pods, before)?;
     let evidence = Evidence::Written(writes.into_values().max()?);
     Some(Outdated { config: id.local(), pods, oldest_start, evidence })
 }
@@ -231,7 +231,7 @@ fn count<'a>(
     is_early: impl Fn(&Pod, &RunningContainer, Timestamp) -> bool,
 ) -> Option<(u32, Timestamp)> {
     let early = |pod: &Pod| {
-        let running = pod.containers.iter().filter(|container| container.run == Run::Running);
+        let running = pod.containers.iter().filter(|container| container.activity == Activity::Running);
         let starts = running.filter_map(|container| match container.started {
             Started::At(started) if is_early(pod, container, started) => Some(started),
             Started::At(_) | Started::NotYet | Started::Unknown => None,

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::names::{ImageDigest, ImageText, Name};
-use crate::model::pod::{Pod, Run};
+use crate::model::pod::{Activity, Pod};
 
 /// What runs, and where.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl<'a> RunningDigests<'a> {
     pub(super) fn of(pods: impl IntoIterator<Item = &'a Pod>) -> BTreeMap<(&'a Name, &'a ImageText), Self> {
         let mut all: BTreeMap<_, Self> = BTreeMap::new();
         for pod in pods {
-            let running = pod.containers.iter().filter(|container| container.run == Run::Running);
+            let running = pod.containers.iter().filter(|container| container.activity == Activity::Running);
             for (container, image) in running.filter_map(|container| Some((container, container.image.as_ref()?))) {
                 let digests = all.entry((&container.name, &image.text)).or_default();
                 let places = digests.0.entry(&image.digest).or_default();

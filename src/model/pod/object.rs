@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, Pod
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::Deserialize;
 
-use super::{Blocked, Blocker, Phase, Pod, PodRevision, Run, RunningContainer, Started};
+use super::{Activity, Blocked, Blocker, Phase, Pod, PodRevision, RunningContainer, Started};
 use crate::api::annotations::CONFIG_HASH;
 use crate::model::image::RunningImage;
 use crate::model::names::{WorkloadKind, controller_of};
@@ -136,7 +136,7 @@ fn read_init<'a>(status: &ContainerStatus, asked: impl Iterator<Item = &'a Conta
         Some(started) => RunningContainer {
             name: status.name.as_str().into(),
             started: started.map_or(Started::Unknown, |time| Started::At(time.0)),
-            run: Run::Done,
+            activity: Activity::Done,
             image: None,
         },
         None => read_lasting(status, asked),
@@ -240,14 +240,14 @@ mod tests {
         }))
         .unwrap();
         let containers = [
-            ("init", at("2026-11-30T12:00:01Z"), Run::Done),
-            ("app", at("2026-11-30T12:00:02Z"), Run::Running),
-            ("crashing", Started::NotYet, Run::Waiting),
+            ("init", at("2026-11-30T12:00:01Z"), Activity::Done),
+            ("app", at("2026-11-30T12:00:02Z"), Activity::Running),
+            ("crashing", Started::NotYet, Activity::Waiting),
         ];
         let shown: Vec<_> = pod
             .containers
             .iter()
-            .map(|container| (container.name.as_str(), container.started, container.run))
+            .map(|container| (container.name.as_str(), container.started, container.activity))
             .collect();
         assert_eq!(shown, containers);
         assert_eq!((pod.phase, pod.stamp.as_deref(), pod.owner.as_str()), (Phase::Active, Some("s"), "o"));
