@@ -420,9 +420,9 @@ impl WorkloadBuilder {
         self
     }
 
-    /// Whose template this manager wrote last.
-    pub(crate) fn template_written(mut self, manager: &str) -> Self {
-        self.workload.template_written = Some(LastWrite { manager: manager.into(), time: None });
+    /// Whose template this manager wrote last, at this second.
+    pub(crate) fn template_written(mut self, manager: &str, second: i64) -> Self {
+        self.workload.template_written = Some(LastWrite { manager: manager.into(), time: Some(at(second)) });
         self
     }
 

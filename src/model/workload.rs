@@ -15,7 +15,6 @@ use crate::model::consumption::Consumption;
 use crate::model::custom::rollout::Lever;
 use crate::model::image::TemplateImage;
 use crate::model::managed_fields::LastWrite;
-use crate::model::managers::FIELD_MANAGER;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 use crate::model::rerun::Run;
 
@@ -206,7 +205,7 @@ impl Workload {
             template_in: None,
             images: template.spec.map(TemplateImage::all_of).unwrap_or_default(),
             deadline: Deadline::Kept,
-            template_written: template_written(metadata),
+            template_written: LastWrite::of_template(metadata),
             run: Run::NotOne,
         })
     }
@@ -384,21 +383,6 @@ pub(super) fn progress(counts: &Counts) -> Progress {
     }
 }
 
-/// Who wrote something of the pod template last, beside restamp. It may have been a part that it owns no more: whoever
-/// takes a field away, owns nothing of it.
-fn template_written(metadata: &ObjectMeta) -> Option<LastWrite> {
-    let writes = metadata.managed_fields.iter().flatten().filter(|entry| {
-        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
-        let has_template = fields.and_then(|fields| fields.get("f:spec")?.get("f:template")).is_some();
-        has_template && entry.subresource.as_deref().is_none_or(str::is_empty)
-    });
-    let writes = writes.filter_map(|entry| {
-        let manager = entry.manager.as_deref().filter(|manager| *manager != FIELD_MANAGER)?;
-        Some(LastWrite { time: entry.time.as_ref().map(|time| time.0), manager: manager.into() })
-    });
-    writes.max()
-}
-
 fn annotation(metadata: &ObjectMeta, name: &str) -> Option<String> {
     metadata.annotations.as_ref()?.get(name).cloned()
 }
@@ -492,5 +476,24 @@ mod tests {
             json!({}),
         );
         assert_eq!((workload.stamp.as_deref(), workload.opt_in.auto_reload), (Some("s"), Some(AutoReload::Everything)));
+    }
+
+    #[rstest]
+    #[case::late("ProgressDeadlineExceeded", Deadline::Exceeded)]
+    #[case::at_it("ReplicaSetUpdated", Deadline::Kept)]
+    fn a_deployments_condition_tells_whether_it_is_late(#[case] reason: &str, #[case] expected: Deadline) {
+        let condition = json!({"type": "Progressing", "status": "False", "reason": reason});
+        assert_eq!(deployment(json!({}), json!({"conditions": [condition]})).deadline, expected);
+    }
+
+    #[rstest]
+    #[case::finished(json!({"replicas": 1, "updateRevision": "a", "currentRevision": "a"}), Deadline::Kept)]
+    #[case::its_last_pod_is_not_ready(
+        json!({"replicas": 1, "updatedReplicas": 1, "updateRevision": "b", "currentRevision": "a"}), Deadline::Absent)]
+    #[case::made_with_too_few(json!({"replicas": 0, "updateRevision": "a", "currentRevision": "a"}), Deadline::Absent)]
+    fn a_stateful_sets_rollout_has_no_deadline(#[case] status: Value, #[case] expected: Deadline) {
+        let object = json!({"metadata": {"name": "w"}, "spec": {"selector": {}, "serviceName": "", "template": {}},
+            "status": status});
+        assert_eq!(Workload::of_stateful_set(&serde_json::from_value(object).unwrap()).unwrap().deadline, expected);
     }
 }

@@ -60,7 +60,7 @@ pub enum Evidence {
 pub enum Why {
     /// The workload's owner decides when pods are replaced.
     ByHand,
-    /// Somebody removes the stamp: whoever wrote the pod template last.
+    /// Somebody removes the stamp: this one, if it wrote the pod template since.
     Stripped(Option<LastWrite>),
     /// The rollout makes no progress.
     Stalled,
@@ -80,7 +80,7 @@ impl fmt::Display for Why {
             ),
             Self::Stripped(Some(writer)) => write!(
                 f,
-                "restamp's stamp was removed again and again, and {} wrote the pod template last: let it leave \
+                "restamp's stamp was removed again and again, and {} wrote the pod template since: let it leave \
                  {CONFIG_HASH} alone",
                 writer.manager
             ),
@@ -155,7 +155,7 @@ fn seen(sight: &WorkloadSight<'_>, reloading: &Reloading<'_>, id: &ConfigId, cha
 /// Why a change stays away from the pods; `None` while it is on its way.
 fn why(sight: &WorkloadSight<'_>, reloading: &Reloading<'_>) -> Option<Why> {
     match reloading.decision {
-        Decision::Hold(Hold::StampStripped) => Some(Why::Stripped(sight.workload.template_written.clone())),
+        Decision::Hold(Hold::StampStripped) => Some(Why::Stripped(stripper(sight, reloading))),
         Decision::Hold(hold @ Hold::Missing(_)) => Some(Why::Held(hold.to_string())),
         Decision::Stamp => match reloading.obstacle? {
             Obstacle::Failure(failure) => Some(Why::Failing(failure.to_owned())),
@@ -170,6 +170,13 @@ fn why(sight: &WorkloadSight<'_>, reloading: &Reloading<'_>) -> Option<Why> {
             Hold::BeingDeleted | Hold::NamespaceBeingDeleted | Hold::OtherInstance { .. } | Hold::NotSynced { .. },
         ) => None,
     }
+}
+
+/// Whoever wrote the pod template since our last stamp. One that only takes away leaves no trace in managedFields.
+fn stripper(sight: &WorkloadSight<'_>, reloading: &Reloading<'_>) -> Option<LastWrite> {
+    let stamped = reloading.record.stamp.as_ref()?.time.as_second();
+    let written = sight.workload.template_written.clone()?;
+    (written.time?.as_second() >= stamped).then_some(written)
 }
 
 /// The containers that read a changed key at their start. One that is gone is named by whoever takes all keys.

@@ -164,10 +164,6 @@ fn stalled() -> WorkloadBuilder {
     reader().progress(Progress::InProgress).deadline(Deadline::Exceeded)
 }
 
-fn stripper() -> Option<LastWrite> {
-    Some(LastWrite { manager: "kubectl-rollout".into(), time: None })
-}
-
 #[rstest]
 #[case::under_way(reader(), Decision::RollingOut, None, None)]
 #[case::about_to_be(reader(), Decision::Wait { until: at(200), reason: WaitReason::Settling }, None, None)]
@@ -177,8 +173,11 @@ fn stripper() -> Option<LastWrite> {
 #[case::paused(reader().by_hand(), Decision::RollingOut, None, Some(Why::ByHand))]
 #[case::stalled(stalled(), Decision::RollingOut, None, Some(Why::Stalled))]
 #[case::stripped(
-    reader().template_written("kubectl-rollout"), Decision::Hold(Hold::StampStripped), None,
-    Some(Why::Stripped(stripper())))]
+    reader().template_written("kubectl-rollout", 101), Decision::Hold(Hold::StampStripped), None,
+    Some(Why::Stripped(Some(LastWrite { manager: "kubectl-rollout".into(), time: Some(at(101)) }))))]
+#[case::stripped_by_whoever_left_no_trace(
+    reader().template_written("kubectl-client-side-apply", 100), Decision::Hold(Hold::StampStripped), None,
+    Some(Why::Stripped(None)))]
 #[case::held(reader(), held(), None, Some(Why::Held(
     "required Secret s does not exist, new pods could not start; create it".to_owned())))]
 #[case::failing(
