@@ -177,9 +177,9 @@ impl Engine {
             watcher::Event::InitApply(Item::Object(object)) => Some(Event::Listed(kind, extent.clone(), *object)),
             watcher::Event::Apply(Item::Object(object)) => Some(Event::Applied(kind, *object)),
             watcher::Event::Delete(Item::Object(object)) => Some(Event::Deleted(kind, *object)),
-            watcher::Event::InitApply(Item::Report(report)) => self.report_listed(&report, &extent),
-            watcher::Event::Apply(Item::Report(report)) => self.report_seen(&report),
-            watcher::Event::Delete(Item::Report(report)) => self.report_gone(&report),
+            watcher::Event::InitApply(Item::Report(report, readable)) => self.report_listed(&report, readable, &extent),
+            watcher::Event::Apply(Item::Report(report, readable)) => self.report_seen(&report, readable),
+            watcher::Event::Delete(Item::Report(report, readable)) => self.report_gone(&report, readable),
         };
         let Some(event) = event else { return };
         let ended = matches!(event, Event::ListEnds(..));

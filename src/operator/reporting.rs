@@ -108,7 +108,9 @@ impl Engine {
     pub(super) fn report_workload(&mut self, id: &WorkloadId, decision: Option<&Decision>, now: Timestamp) {
         let key = report::key_of_workload(id);
         let stored = self.reports.status(&key);
-        if stored.is_some_and(|status| self.is_of_another(status)) {
+        // Also one that can't be read may be another installation's: the index knows.
+        let is_kept_by_another = self.index.workload(id).is_some_and(|tracked| tracked.other_instance.is_some());
+        if is_kept_by_another || stored.is_some_and(|status| self.is_of_another(status)) {
             return;
         }
         let stored = stored.cloned();

@@ -18,6 +18,7 @@ mod namespaces;
 mod options;
 mod others;
 mod permissions;
+mod provider_classes;
 mod reload;
 mod rerun_jobs;
 mod running;

@@ -121,6 +121,7 @@ fn closed() -> Entry {
         keys: [].into(),
         last_changed: None,
         absent_since: None,
+        seen_to: None,
         change: None,
     }
 }
