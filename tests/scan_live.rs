@@ -25,6 +25,7 @@ fn stale(kind: &str, name: &str) -> Value {
 }
 
 const CONFIG_MAPS: &str = "/api/v1/configmaps?&limit=500";
+const PODS: &str = "/api/v1/pods?&limit=500";
 const SECRETS: &str = "/api/v1/secrets?&fieldSelector=type%21%3Dhelm.sh%2Frelease.v1&limit=500";
 
 fn subjects(scan: &Output) -> Vec<String> {
@@ -45,7 +46,7 @@ fn a_cluster_is_listed_page_by_page() {
         .answer(CONFIG_MAPS, 200, list(&[stale("ConfigMap", "a")], Some("next")))
         .answer(&format!("{CONFIG_MAPS}&continue=next"), 200, list(&[stale("ConfigMap", "b")], None))
         .answer(SECRETS, 200, list(&[stale("Secret", "s")], None))
-        .answer("/api/v1/pods?&limit=500", 200, list(&[pod], None))
+        .answer(PODS, 200, list(&[pod], None))
         .run(&["scan", "-o", "json", "--exit-code"]);
     assert_eq!((scan.status.code(), text(&scan.stderr)), (Some(3), ""));
     assert_eq!(subjects(&scan), ["a", "b", "s"]);
@@ -109,4 +110,44 @@ fn an_answer_that_cannot_be_read_is_not_quoted() {
     let error = text(&scan.stderr);
     assert!(error.starts_with("error: cannot read the API server's list of Secret objects"), "{error}");
     assert!(!error.contains("hunter2"), "{error}");
+}
+
+/// A StatefulSet and two pods on one node that run two images under one tag.
+fn mixed(server: ApiServer) -> ApiServer {
+    let template = json!({"spec": {"containers": [{"name": "app", "image": "localhost/app:1"}]}});
+    let set = json!({
+        "metadata": {"name": "w", "namespace": "ns", "uid": "w", "generation": 1},
+        "spec": {"serviceName": "w", "selector": {}, "replicas": 2, "template": template},
+        "status": {"replicas": 2, "observedGeneration": 1, "currentRevision": "h", "updateRevision": "h"},
+    });
+    server.answer("/apis/apps/v1/statefulsets?&limit=500", 200, list(&[set], None))
+}
+
+fn running(name: &str, letter: &str) -> Value {
+    let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "w", "uid": "w", "controller": true});
+    let image_id = format!("localhost/app@sha256:{}", letter.repeat(64));
+    let status = json!({"name": "app", "image": "localhost/app:1", "imageID": image_id, "ready": true, "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-11-30T12:00:00Z"}}});
+    json!({
+        "metadata": {"name": name, "namespace": "ns", "uid": name, "ownerReferences": [owner],
+            "labels": {"controller-revision-hash": "h"}},
+        "spec": {"nodeName": "n", "containers": [{"name": "app", "image": "localhost/app:1"}]},
+        "status": {"phase": "Running", "containerStatuses": [status]},
+    })
+}
+
+#[test]
+fn what_pods_run_is_looked_at() {
+    let pods = list(&[running("w-0", "a"), running("w-1", "b")], None);
+    let scan = mixed(ApiServer::default()).answer(PODS, 200, pods).run(&["scan"]);
+    let message = "MixedDigests: StatefulSet ns/w: different images run as localhost/app:1, since the tag moved";
+    assert!(text(&scan.stdout).contains(message), "{}", text(&scan.stdout));
+}
+
+#[test]
+fn where_pods_may_not_be_listed_what_they_run_is_not_looked_at() {
+    let scan = mixed(ApiServer::default()).refuse(PODS, 403, "Forbidden").run(&["scan", "--exit-code"]);
+    let warning = "warning: listing Pod objects is forbidden, so the consumers of keys are not complete, and what pods run \
+                   is not looked at; grant list on them to change that\n";
+    assert_eq!((scan.status.code(), text(&scan.stderr)), (Some(0), warning));
 }

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
+
 use crate::api::drift_report::DriftReport;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
-use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId};
+use crate::model::names::{ConfigId, ConfigKind, Name, Uid, WorkloadId};
 use crate::model::namespace::Namespace;
-use crate::model::workload::Workload;
+use crate::model::pod::Pod;
+use crate::model::revision::OwnPods;
+use crate::model::workload::{OwnedReplicaSet, Workload};
 
 /// What there is to go by.
 #[derive(Debug, Default)]
@@ -15,6 +19,12 @@ pub struct Inventory {
     configs: Configs,
     manifests: BTreeSet<ConfigId>,
     workloads: BTreeMap<WorkloadId, Workload>,
+    /// The pods that a controller owns, by that one.
+    pods: BTreeMap<Uid, Vec<Pod>>,
+    /// The ReplicaSets, by the Deployment that owns them.
+    replica_sets: BTreeMap<Uid, Vec<OwnedReplicaSet>>,
+    /// The latest moment that an object tells of.
+    latest: Option<Timestamp>,
     /// The namespaces, where files hold them.
     pub namespaces: BTreeMap<Name, Namespace>,
     /// Our own reports, where files hold them.
@@ -28,6 +38,7 @@ pub struct Inventory {
 impl Inventory {
     /// Takes a config in.
     pub fn add_config(&mut self, config: Config) {
+        self.latest = self.latest.max(config.created).max(config.last_write_of_values());
         self.configs.insert(config);
     }
 
@@ -49,6 +60,32 @@ impl Inventory {
     /// Takes in a workload.
     pub fn add_workload(&mut self, workload: Workload) {
         self.workloads.insert(workload.id.clone(), workload);
+    }
+
+    /// Takes in what stands between a Deployment and its pods.
+    pub fn add_replica_set(&mut self, owned: OwnedReplicaSet) {
+        self.replica_sets.entry(owned.deployment.clone()).or_default().push(owned);
+    }
+
+    /// Takes in what runs.
+    pub fn add_pod(&mut self, pod: Pod) {
+        self.latest = self.latest.max(pod.created).max(pod.status_written);
+        self.pods.entry(pod.owner.clone()).or_default().push(pod);
+    }
+
+    /// When the objects were taken from the cluster, at the earliest.
+    pub fn latest(&self) -> Option<Timestamp> {
+        self.latest
+    }
+
+    /// Looks at the pods of a workload.
+    pub fn with_pods<R>(&self, workload: &Workload, look: impl FnOnce(OwnPods<'_>) -> R) -> R {
+        let uid = workload.uid.as_ref();
+        let replica_sets = || uid.and_then(|uid| self.replica_sets.get(uid)).into_iter().flatten();
+        let owners = uid.into_iter().chain(replica_sets().map(|replica_set| &replica_set.uid));
+        let pods: Vec<&Pod> = owners.filter_map(|owner| self.pods.get(owner)).flatten().collect();
+        let mut current = replica_sets().filter(|replica_set| replica_set.is_of(&workload.revision));
+        look(OwnPods { workload, pods: &pods, replica_set: current.next().map(|replica_set| &replica_set.uid) })
     }
 
     /// The workloads by their id, also those in whose place another one counts.

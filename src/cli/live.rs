@@ -5,6 +5,7 @@ use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -22,7 +23,7 @@ use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::selector::LabelSelector;
-use crate::model::workload::Workload;
+use crate::model::workload::{OwnedReplicaSet, Workload};
 
 /// How long one answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -285,21 +286,27 @@ impl Lister {
         self.list_workloads(WorkloadKind::Deployment, Workload::of_deployment).await?;
         self.list_workloads(WorkloadKind::StatefulSet, Workload::of_stateful_set).await?;
         self.list_workloads(WorkloadKind::DaemonSet, Workload::of_daemon_set).await?;
-        self.list_workloads(WorkloadKind::ReplicaSet, Workload::of_replica_set).await?;
+        let add = |found: &mut Live, object: ReplicaSet| {
+            let found = &mut found.inventory;
+            OwnedReplicaSet::of(&object).into_iter().for_each(|owned| found.add_replica_set(owned));
+            add_its_own(found, Workload::of_replica_set(&object));
+        };
+        self.list(WorkloadKind::ReplicaSet.as_str(), ListParams::default(), add).await?;
         self.list_workloads(WorkloadKind::Job, Workload::of_job).await?;
         self.list_workloads(WorkloadKind::CronJob, Workload::of_cron_job).await?;
-        self.list_workloads(WorkloadKind::Pod, PodObject::as_workload).await
+        let add = |found: &mut Live, object: PodObject| {
+            let found = &mut found.inventory;
+            add_its_own(found, object.as_workload());
+            object.read().into_iter().for_each(|pod| found.add_pod(pod));
+        };
+        self.list(WorkloadKind::Pod.as_str(), ListParams::default(), add).await
     }
 
     async fn list_workloads<K>(&mut self, kind: WorkloadKind, read: fn(&K) -> Option<Workload>) -> Result<(), LiveError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
-        let add = |all: &mut Live, object: K| {
-            if let Some(workload) = read(&object).filter(Workload::is_its_own) {
-                all.inventory.add_workload(workload);
-            }
-        };
+        let add = |found: &mut Live, object: K| add_its_own(&mut found.inventory, read(&object));
         self.list(kind.as_str(), ListParams::default(), add).await
     }
 
@@ -376,4 +383,8 @@ fn served(group: APIGroupDiscovery) -> Vec<Served> {
         }
     }
     found.into_values().collect()
+}
+
+fn add_its_own(found: &mut Inventory, workload: Option<Workload>) {
+    workload.into_iter().filter(Workload::is_its_own).for_each(|workload| found.add_workload(workload));
 }

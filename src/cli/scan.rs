@@ -83,6 +83,9 @@ impl Args {
         for kind in forbidden {
             let effect = match kind.parse::<ConfigKind>() {
                 Ok(_) => "their keys are not looked at",
+                Err(_) if matches!(kind, "Pod" | "ReplicaSet") => {
+                    "the consumers of keys are not complete, and what pods run is not looked at"
+                }
                 Err(_) => "the consumers of keys are not complete",
             };
             warn(log, &format!("listing {kind} objects is forbidden, so {effect}; grant list on them to change that"))?;
@@ -151,9 +154,13 @@ impl Found {
 
     fn look_at_workloads(&mut self, inventory: &Inventory, args: &Args, now: Timestamp) {
         let configs = inventory.configs();
+        // Files tell of an earlier time: what had not lasted for long by then is not late.
+        let at = if args.filename.is_empty() { now } else { inventory.latest().unwrap_or(now) };
         let its_own = inventory.workloads().values().filter(|workload| workload.is_its_own());
         for workload in its_own.filter(|workload| args.looks_at(workload.id.namespace.as_str())) {
-            let drift = drift_of_workload(&WorkloadSight { workload, configs });
+            let drift = inventory.with_pods(workload, |own_pods| {
+                drift_of_workload(&WorkloadSight { workload, configs, own_pods, reloading: None, now: at })
+            });
             if !drift.findings.is_empty() || !drift.notes.is_empty() {
                 self.reports.push(report::of_workload(workload, report::status_of(drift, now)));
             }
@@ -199,6 +206,11 @@ impl Found {
         for report in &self.reports {
             let subject = &report.spec.subject;
             let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
+            let findings = report.status.iter().flat_map(|status| &status.findings);
+            for (finding, message) in findings.filter_map(|finding| Some((finding, finding.message.as_ref()?))) {
+                let message = table::printable(message);
+                writeln!(out, "{}: {} {namespace}/{}: {message}", finding.r#type, subject.kind, subject.name)?;
+            }
             for note in report.status.iter().flat_map(|status| &status.notes) {
                 writeln!(out, "note: {} {namespace}/{}: {note}", subject.kind, subject.name)?;
             }

@@ -47,10 +47,13 @@ pub fn laid_out<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item 
 }
 
 fn row(report: &DriftReport, finding: &FindingStatus, now: Timestamp) -> [String; 7] {
+    // Who wrote what, and who reads it, is asked of the subject's own keys and fields alone.
+    let is_of_its_own = finding.object.is_none() && (finding.key.is_some() || finding.path.is_some());
+    let unknown = if is_of_its_own { "unknown" } else { "-" };
     let manager = match (&finding.manager, finding.cause) {
         (Some(manager), _) => manager.to_string(),
         (None, Some(Cause::Unowned)) => "nobody owns it".to_owned(),
-        (None, _) => "unknown".to_owned(),
+        (None, _) => unknown.to_owned(),
     };
     let key = finding.key.as_ref().map(ToString::to_string).unwrap_or_default();
     let consumers = finding.consumers.iter().map(|consumer| reading(consumer, &key)).collect::<Vec<_>>();
@@ -58,11 +61,28 @@ fn row(report: &DriftReport, finding: &FindingStatus, now: Timestamp) -> [String
         report.metadata.namespace.clone().unwrap_or_default(),
         format!("{}/{}", report.spec.subject.kind, report.spec.subject.name),
         finding.r#type.to_string(),
-        key,
+        place(finding),
         manager,
-        finding.since.as_ref().map_or_else(|| "unknown".to_owned(), |since| age(since.0, now)),
-        if consumers.is_empty() { "none".to_owned() } else { consumers.join("\n") },
+        finding.since.as_ref().map_or_else(|| unknown.to_owned(), |since| age(since.0, now)),
+        match consumers.as_slice() {
+            [] if is_of_its_own && finding.key.is_some() => "none".to_owned(),
+            [] => "-".to_owned(),
+            consumers => consumers.join("\n"),
+        },
     ]
+}
+
+/// The key, field, config or container that a finding is about.
+fn place(finding: &FindingStatus) -> String {
+    let FindingStatus { object, key, path, container, .. } = finding;
+    match (object, key, path, container) {
+        (Some(object), Some(key), ..) => format!("{object}[{key}]"),
+        (Some(object), None, ..) => object.clone(),
+        (None, Some(key), ..) => key.to_string(),
+        (None, None, Some(path), _) => path.clone(),
+        (None, None, None, Some(container)) => container.to_string(),
+        (None, None, None, None) => "-".to_owned(),
+    }
 }
 
 /// Who reads a key, how, and as what where it has another name there.
@@ -97,10 +117,12 @@ pub fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::model::builders::secret;
+    use crate::model::builders::{deployment, secret};
     use crate::model::consumption::{Refresh, Via};
-    use crate::model::drift::{Drift, Finding, StaleCause, Writer};
+    use crate::model::drift::{Drift, Finding, StaleCause, Stall, Writer};
     use crate::{api::drift_report::Baseline, model::report};
     use rstest::rstest;
 
@@ -136,6 +158,23 @@ ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        -       
                                                                                                 Deployment/w init (envFrom P_K)
 ";
         assert_eq!(wide(&reports, now), expected);
+    }
+
+    #[test]
+    fn what_runs_has_neither_a_writer_nor_consumers() {
+        let now = "2026-11-30T12:00:00Z".parse().unwrap();
+        let findings = vec![
+            Finding::MixedDigests { container: "app".into(), image: "app:1".into(), digests: BTreeMap::new() },
+            Finding::RolloutStalled(Stall { pod: None, our_cause: None }),
+        ];
+        let drift = Drift { baseline: Baseline::LastApplied, findings, notes: vec![] };
+        let expected = "\
+NAMESPACE   SUBJECT        FINDING          KEY   WRITTEN BY   AGE   CONSUMERS
+ns          Deployment/w   MixedDigests     app   -            -     -
+ns          Deployment/w   RolloutStalled   -     -            -     -
+";
+        let reports = [report::of_workload(&deployment("w").build(), report::status_of(drift, now))];
+        assert_eq!(of(&reports, now), expected);
     }
 
     #[rstest]

@@ -17,17 +17,21 @@ use crate::model::custom::CustomKind;
 use crate::model::custom::rollout::Lever;
 use crate::model::decide::{self, Decision};
 use crate::model::digest::{HashKey, Keyring};
+use crate::model::drift::WorkloadSight;
 use crate::model::fingerprint::Fingerprint;
+use crate::model::image::{PullPolicy, RunningImage, TemplateImage};
 use crate::model::last_applied::LastApplied;
-use crate::model::managed_fields::{ManagerEntry, Operation};
-use crate::model::names::{ConfigId, ConfigKind, ConfigName, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::managed_fields::{LastWrite, ManagerEntry, Operation};
+use crate::model::names::{
+    ConfigId, ConfigKind, ConfigName, ImageDigest, ResourceVersion, Uid, WorkloadId, WorkloadKind,
+};
 use crate::model::observe::{News, Sight};
-use crate::model::pod::{Phase, Pod, PodRevision, RunningContainer, Started};
+use crate::model::pod::{Activity, Blocked, Blocker, Phase, Pod, PodRevision, RunningContainer, Started};
 use crate::model::policy::Policy;
 use crate::model::provider_class::{DRIVER, PodStatus, ProviderClasses};
 use crate::model::record::Record;
 use crate::model::rerun::{JobPhase, Overlap, Run, Schedule};
-use crate::model::workload::{Owned, Progress, Revision, Strategy, Workload};
+use crate::model::workload::{Deadline, Owned, Progress, Revision, Strategy, Workload};
 
 /// A pod's spec from JSON.
 pub(crate) fn pod(spec: serde_json::Value) -> PodSpec {
@@ -54,6 +58,7 @@ impl ConfigBuilder {
             uid: Some(format!("uid-of-{name}").into()),
             resource_version: Some(ResourceVersion(1)),
             born: None,
+            settled: None,
             created: None,
             values: BTreeMap::new(),
             last_applied: LastApplied::Absent,
@@ -241,6 +246,9 @@ impl WorkloadBuilder {
             revision,
             lever: Lever::Template,
             template_in: None,
+            images: Vec::new(),
+            deadline: Deadline::Kept,
+            template_written: None,
             run: Run::NotOne,
         };
         let containers = vec![json!({"name": "app", "env": [], "envFrom": [], "volumeMounts": []})];
@@ -405,6 +413,24 @@ impl WorkloadBuilder {
         self
     }
 
+    /// With a container `app` of this image.
+    pub(crate) fn image(mut self, text: &str, pull: PullPolicy) -> Self {
+        self.workload.images.push(TemplateImage { container: "app".into(), text: text.into(), pull });
+        self
+    }
+
+    /// Whose rollout stands so with its deadline.
+    pub(crate) fn deadline(mut self, deadline: Deadline) -> Self {
+        self.workload.deadline = deadline;
+        self
+    }
+
+    /// Whose template this manager wrote last, at this second.
+    pub(crate) fn template_written(mut self, manager: &str, second: i64) -> Self {
+        self.workload.template_written = Some(LastWrite { manager: manager.into(), time: Some(at(second)) });
+        self
+    }
+
     /// A Job or CronJob that is this far.
     pub(crate) fn run(mut self, run: Run) -> Self {
         self.workload.run = run;
@@ -433,6 +459,11 @@ impl WorkloadBuilder {
     }
 }
 
+/// The digest of nothing but this letter.
+pub(crate) fn image_digest(letter: char) -> ImageDigest {
+    format!("sha256:{}", letter.to_string().repeat(64)).into()
+}
+
 fn uid_of(name: &str) -> Uid {
     format!("uid-of-{name}").into()
 }
@@ -442,6 +473,7 @@ pub(crate) fn pod_of(owner: &str, name: &str) -> PodBuilder {
     PodBuilder(Pod {
         uid: uid_of(name),
         namespace: "ns".into(),
+        name: name.into(),
         owner: uid_of(owner),
         is_of_replica_set: owner.starts_with("rs-"),
         created: Some(at(-3600)),
@@ -450,7 +482,10 @@ pub(crate) fn pod_of(owner: &str, name: &str) -> PodBuilder {
         stamp: None,
         revision: PodRevision::default(),
         phase: Phase::Active,
+        node: Some("node-1".into()),
+        status_written: None,
         containers: Vec::new(),
+        blocked: None,
     })
 }
 
@@ -467,6 +502,7 @@ impl PodBuilder {
     /// Another one.
     pub(crate) fn named(mut self, name: &str) -> Self {
         self.0.uid = uid_of(name);
+        self.0.name = name.into();
         self
     }
 
@@ -503,7 +539,42 @@ impl PodBuilder {
     /// With this container.
     pub(crate) fn shows(mut self, container: &str, started: Started) -> Self {
         self.0.containers.retain(|shown| shown.name.as_str() != container);
-        self.0.containers.push(RunningContainer { name: container.into(), started });
+        self.0.containers.push(RunningContainer::new(container.into(), started));
+        self
+    }
+
+    /// With this container, an init container that has done its work.
+    pub(crate) fn done(mut self, container: &str, second: i64) -> Self {
+        let started = Started::At(at(second));
+        self.0
+            .containers
+            .push(RunningContainer { activity: Activity::Done, ..RunningContainer::new(container.into(), started) });
+        self
+    }
+
+    /// With a container `app` that runs this digest, and was asked for this image.
+    pub(crate) fn runs(mut self, text: &str, digest: char) -> Self {
+        self = self.started("app", 0);
+        let image = Some(RunningImage { text: text.into(), digest: image_digest(digest) });
+        self.0.containers.iter_mut().for_each(|container| container.image = image.clone());
+        self
+    }
+
+    /// On this node.
+    pub(crate) fn node(mut self, node: &str) -> Self {
+        self.0.node = Some(node.into());
+        self
+    }
+
+    /// With a status that was written last at this second.
+    pub(crate) fn status_written(mut self, second: i64) -> Self {
+        self.0.status_written = Some(at(second));
+        self
+    }
+
+    /// Not ready since this second.
+    pub(crate) fn blocked(mut self, blocker: Blocker, second: i64) -> Self {
+        self.0.blocked = Some(Blocked { since: Some(at(second)), blocker, container: Some("app".into()) });
         self
     }
 
@@ -650,6 +721,14 @@ impl Scene {
     pub(crate) fn stamp(&self) -> String {
         let digest = self.see(|sight| sight.consumed.digest(sight.uid, self.keyring.current()));
         crate::model::stamp::Stamp { digest, generation: self.workload.generation }.to_string()
+    }
+
+    /// Looks at it as a report does, which nobody reloads.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&WorkloadSight<'_>) -> R) -> R {
+        self.see(|sight| {
+            let Sight { workload, configs, now, .. } = *sight;
+            look(&WorkloadSight { workload, configs, own_pods: sight.own_pods(), reloading: None, now })
+        })
     }
 
     /// Looks.

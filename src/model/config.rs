@@ -13,7 +13,7 @@ use crate::api::annotations::PREFIX;
 use crate::api::stakater;
 use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain, Value};
 use crate::model::last_applied::{self, LastApplied, RawLastApplied};
-use crate::model::managed_fields::{self, ManagedFields, RawEntry};
+use crate::model::managed_fields::{self, LastWrite, ManagedFields, RawEntry};
 use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, ResourceVersion, Uid, controller_of};
 
 /// What restamp keeps of a ConfigMap or Secret.
@@ -29,6 +29,8 @@ pub struct Config {
     pub born: Option<ResourceVersion>,
     /// When it was created, to the second.
     pub created: Option<Timestamp>,
+    /// No value changed after this, as far as that was seen: what managers wrote later was something else.
+    pub settled: Option<Timestamp>,
     /// Its live keys.
     pub values: BTreeMap<KeyName, LiveValue>,
     /// What `kubectl apply` last declared.
@@ -39,6 +41,28 @@ pub struct Config {
     pub controller: Option<String>,
     /// The annotations that have a meaning here: ours, and those that tell where it comes from.
     pub annotations: BTreeMap<String, String>,
+}
+
+impl Config {
+    /// Takes over what the state before tells: a write that changed no value is none of a value.
+    pub fn follow(&mut self, before: &Self) {
+        let unchanged = before.uid == self.uid && before.values == self.values;
+        self.settled = unchanged.then(|| before.settled.or_else(|| before.last_write_of_values())).flatten();
+    }
+
+    /// When a manager of some value last wrote.
+    pub fn last_write_of_values(&self) -> Option<Timestamp> {
+        let owners = self.managed_fields.iter().flatten().filter(|owner| !owner.keys.is_empty());
+        owners.filter_map(|owner| owner.time).max()
+    }
+
+    /// The last write by a manager that owns one of these keys. It may have been of something else.
+    pub fn last_write_of(&self, is_one_of: impl Fn(&KeyName) -> bool) -> Option<LastWrite> {
+        let owners = self.managed_fields.iter().flatten().filter(|owner| owner.keys.iter().any(&is_one_of));
+        let last = owners.filter(|owner| owner.time.is_some()).map(LastWrite::from).max()?;
+        let time = last.time.map(|time| self.settled.map_or(time, |settled| settled.min(time)));
+        Some(LastWrite { time, ..last })
+    }
 }
 
 /// A live key's value and the field that holds it.
@@ -227,6 +251,7 @@ impl<E: Encoding> Raw<E> {
             resource_version: metadata.resource_version.and_then(|version| version.parse().ok()),
             born: None,
             created: metadata.creation_timestamp.map(|time| time.0),
+            settled: None,
             values,
             last_applied: annotations.last_applied.map_or(LastApplied::Absent, |raw| raw.about(&id)),
             managed_fields: managed_fields::read(metadata.managed_fields.unwrap_or_default()),
@@ -317,6 +342,7 @@ mod tests {
             resource_version: Some(ResourceVersion(7)),
             born: None,
             created: Some("2026-11-30T12:59:07Z".parse().unwrap()),
+            settled: None,
             values: [("A".into(), value)].into(),
             last_applied: LastApplied::Absent,
             managed_fields: None,

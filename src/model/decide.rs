@@ -256,7 +256,7 @@ fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
 
 /// Whether the pods of the present revision have all read the changes; not if they can't be told from others.
 fn leaves_only_proven_pods(record: &Record, sight: &Sight<'_>) -> bool {
-    revision::current(sight).is_some_and(|is_current| !delivered::unproven(record, sight).any(is_current))
+    revision::current(&sight.own_pods()).is_some_and(|is_current| !delivered::unproven(record, sight).any(is_current))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub fn is_delivered(record: &Record, sight: &Sight<'_>) -> bool {
 
 /// The pods that have not proven to have read every open change.
 pub fn unproven<'a>(record: &'a Record, sight: &'a Sight<'a>) -> impl Iterator<Item = &'a Pod> {
-    let of_the_template = revision::of_the_template(sight);
+    let of_the_template = revision::of_the_template(&sight.own_pods());
     active(sight).filter(move |pod| {
         let template = match &of_the_template {
             Some(is_of_it) if is_of_it(pod) => Template::Present,

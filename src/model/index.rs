@@ -345,6 +345,9 @@ impl Index {
             return;
         }
         config.born = before.map_or(seen, |before| before.born);
+        if let Some(before) = before {
+            config.follow(before);
+        }
         self.configs.insert(config);
         self.look_at_consumers(&id, now, work);
         work.configs.insert(id);

@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::model::managers::FIELD_MANAGER;
 use crate::model::names::{KeyName, Manager};
 
 /// How a manager writes: its entries of the two kinds are apart in managedFields, and mean different things.
@@ -40,6 +42,38 @@ pub struct ManagerEntry {
     pub time: Option<Timestamp>,
     /// The keys that it owns in `data`, `binaryData` or `stringData`.
     pub keys: BTreeSet<KeyName>,
+}
+
+/// A manager and when it last wrote.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LastWrite {
+    /// When it did.
+    pub time: Option<Timestamp>,
+    /// The manager.
+    pub manager: Manager,
+}
+
+impl LastWrite {
+    /// Who wrote a workload last that owns something of its pod template, beside restamp. What it wrote last may be gone:
+    /// whoever takes a field away, owns nothing of it.
+    pub fn of_template(metadata: &ObjectMeta) -> Option<Self> {
+        let writes = metadata.managed_fields.iter().flatten().filter(|entry| {
+            let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+            let has_template = fields.and_then(|fields| fields.get("f:spec")?.get("f:template")).is_some();
+            has_template && entry.subresource.as_deref().is_none_or(str::is_empty)
+        });
+        let writes = writes.filter_map(|entry| {
+            let manager = entry.manager.as_deref().filter(|manager| *manager != FIELD_MANAGER)?;
+            Some(Self { time: entry.time.as_ref().map(|time| time.0), manager: manager.into() })
+        });
+        writes.max()
+    }
+}
+
+impl From<&ManagerEntry> for LastWrite {
+    fn from(entry: &ManagerEntry) -> Self {
+        Self { time: entry.time, manager: entry.manager.clone() }
+    }
 }
 
 /// All entries of one object; `None` where the object shows none at all, as in the output of `kubectl get -o yaml`.
@@ -235,5 +269,25 @@ mod tests {
             keys: BTreeSet::new(),
         };
         assert_eq!(fields, Some(vec![entry("a"), entry("d")]));
+    }
+
+    #[test]
+    fn whoever_wrote_the_template_last_is_known_unless_it_is_us() {
+        let entry = |manager: &str, time: &str, fields: serde_json::Value| json!({"manager": manager, "operation": "Update", "time": time, "fieldsV1": fields});
+        let template = json!({"f:spec": {"f:template": {}}});
+        let mut status = entry("status", "2026-11-30T12:00:05Z", template.clone());
+        status["subresource"] = json!("status");
+        let metadata = serde_json::from_value(json!({"managedFields": [
+            entry("kubectl-rollout", "2026-11-30T12:00:02Z", template.clone()),
+            entry("kubectl-client-side-apply", "2026-11-30T12:00:01Z", template.clone()),
+            entry("kubectl-scale", "2026-11-30T12:00:03Z", json!({"f:spec": {"f:replicas": {}}})),
+            entry(FIELD_MANAGER, "2026-11-30T12:00:04Z", template),
+            status,
+        ]}));
+        let time = Some("2026-11-30T12:00:02Z".parse().unwrap());
+        assert_eq!(
+            LastWrite::of_template(&metadata.unwrap()),
+            Some(LastWrite { manager: "kubectl-rollout".into(), time })
+        );
     }
 }

@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::names::Manager;
 
+/// Under which name restamp writes.
+pub const FIELD_MANAGER: &str = "restamp";
+
 /// Managers that write manifests: what they own by Apply is declared.
 const APPLIERS: [&str; 6] = ["kubectl", "argocd-controller", "kustomize-controller", "helm-controller", "helm", "flux"];
 

@@ -17,6 +17,7 @@ pub mod digest;
 pub mod drift;
 pub mod explain;
 pub mod fingerprint;
+pub mod image;
 pub mod index;
 pub mod last_applied;
 pub mod lease;

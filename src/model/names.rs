@@ -99,6 +99,14 @@ text_type!(
     /// A field manager, as managedFields name it.
     Manager
 );
+text_type!(
+    /// An image as a template or a pod names it.
+    ImageText
+);
+text_type!(
+    /// The digest of an image's manifest, as in `sha256:…`.
+    ImageDigest
+);
 
 /// An object's resourceVersion. Larger is later, also across kinds that share one etcd
 /// (KEP-5504 makes this official within a kind; the API server has always counted so).

@@ -17,8 +17,9 @@ use crate::model::names::{ConfigId, ConfigKind, ConfigName, KeyName, Name, Resou
 use crate::model::pod::{Pod, Started};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::provider_class::ProviderClasses;
-use crate::model::record::{Answer, Entry, LastStamp, Record};
+use crate::model::record::{Answer, Entry, LastStamp, Record, Seen};
 use crate::model::rerun::Run;
+use crate::model::revision::OwnPods;
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
 
@@ -55,6 +56,13 @@ pub struct Sight<'a> {
     pub now: Timestamp,
 }
 
+impl<'a> Sight<'a> {
+    /// Its pods.
+    pub fn own_pods(&self) -> OwnPods<'a> {
+        OwnPods { workload: self.workload, pods: self.pods, replica_set: self.replica_set }
+    }
+}
+
 /// What a look at a workload brought to light.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
@@ -88,10 +96,10 @@ impl Record {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
             entry.see_class(id, keyring.current(), sight);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
-                entry.open(sight.now, Some(version), BTreeSet::new());
+                entry.open(Seen::Happening, sight.now, Some(version), BTreeSet::new());
             } else if let Some(written) = likely_unread(sight, id, config) {
                 match sight.policy.adopt {
-                    Adopt::CatchUp => entry.open(written, config.version(), BTreeSet::new()),
+                    Adopt::CatchUp => entry.open(Seen::Afterwards, written, config.version(), BTreeSet::new()),
                     Adopt::AsIs => drop(adopted.maybe_unread.insert(id.local())),
                 }
             }
@@ -198,7 +206,8 @@ impl Record {
                 None if fits || is_class => {}
                 Some(_) | None => {
                     let config = sight.consumed.get(&entry.config.within(&sight.workload.id.namespace));
-                    entry.open(sight.now, config.and_then(ConsumedConfig::version), BTreeSet::new());
+                    let version = config.and_then(ConsumedConfig::version);
+                    entry.open(Seen::Afterwards, sight.now, version, BTreeSet::new());
                 }
             }
         }
@@ -325,7 +334,8 @@ fn read_stamp(text: &str) -> Option<Stamp> {
 }
 
 fn open(entry: &mut Entry, config: &ConsumedConfig, sight: &Sight<'_>, keys: BTreeSet<KeyName>) -> News {
-    entry.open(sight.now, config.version(), keys.clone());
+    let seen = if sight.is_followed { Seen::Happening } else { Seen::Afterwards };
+    entry.open(seen, sight.now, config.version(), keys.clone());
     News::Changed { config: entry.config.clone(), keys }
 }
 
@@ -346,8 +356,7 @@ fn likely_unread(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedConfig) -> O
         return None;
     }
     let live = sight.configs.get(id)?;
-    let owners = live.managed_fields.iter().flatten().filter(|owner| !owner.keys.is_empty());
-    let written = owners.filter_map(|owner| owner.time).chain(live.created).max()?;
+    let written = live.last_write_of_values().max(live.created)?;
     let readers = sight.workload.consumption.readers(id, sight.counting);
     let mut containers = active(sight).flat_map(|pod| &pod.containers);
     let started_earlier = |started| matches!(started, Started::At(started) if started < written);

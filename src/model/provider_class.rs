@@ -24,7 +24,7 @@ use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, ResourceVersion, 
 use crate::model::observe::{News, Sight};
 use crate::model::pod::{Pod, Started};
 use crate::model::policy::Adopt;
-use crate::model::record::{Answer, Entry, LastStamp};
+use crate::model::record::{Answer, Entry, LastStamp, Seen};
 
 /// The driver, as volumes name it.
 pub const DRIVER: &str = "secrets-store.csi.k8s.io";
@@ -301,7 +301,8 @@ impl Entry {
         let behind = behind.filter(|behind| behind.version > seen_to).reduce(Behind::and)?;
         self.seen_to = Some(behind.version);
         self.digest = rotated_to;
-        self.open(sight.now, Some(behind.version), behind.keys.clone());
+        // Which pods hold it is told by what they hold, not by when they started.
+        self.open(Seen::Afterwards, sight.now, Some(behind.version), behind.keys.clone());
         Some(News::Changed { config: id.local(), keys: behind.keys })
     }
 }

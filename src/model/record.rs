@@ -77,6 +77,19 @@ pub struct Change {
     /// Whether the record's last stamp was made for it.
     #[serde(default)]
     pub answer: Answer,
+    /// Whether restamp saw the last one as it happened.
+    #[serde(default)]
+    pub seen: Seen,
+}
+
+/// Whether restamp saw a change as it happened: only then is it certain that it came after what had started before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Seen {
+    /// It found it when it came back, or for the first time.
+    #[default]
+    Afterwards,
+    /// It did.
+    Happening,
 }
 
 /// What restamp did about a change.
@@ -237,14 +250,14 @@ impl Entry {
     }
 
     /// Opens it, or notes one more change of an open one.
-    pub fn open(&mut self, now: Timestamp, version: Option<ResourceVersion>, keys: BTreeSet<KeyName>) {
+    pub fn open(&mut self, seen: Seen, now: Timestamp, version: Option<ResourceVersion>, keys: BTreeSet<KeyName>) {
         self.last_changed = Some(now);
         let before = self.change.take();
         let waiting = before.as_ref().filter(|change| change.answer != Answer::Stamped);
         let first_seen = waiting.map_or(now, |change| change.first_seen);
         let earlier = before.into_iter().flat_map(|change| change.keys);
         let keys = earlier.chain(keys).take(MOST_KEYS_NAMED).collect();
-        self.change = Some(Change { first_seen, last_seen: now, version, keys, answer: Answer::None });
+        self.change = Some(Change { first_seen, last_seen: now, version, keys, answer: Answer::None, seen });
     }
 }
 
@@ -290,9 +303,9 @@ mod tests {
     fn a_stamp_answers_the_changes_that_it_was_sent_for() {
         let mut record = Record { entries: vec![entry("early"), entry("late")], ..Record::default() };
         let [early, late] = ["early", "late"].map(|name| entry(name).config);
-        record.entry_mut(&early).unwrap().open(at(1), None, BTreeSet::new());
+        record.entry_mut(&early).unwrap().open(Seen::Happening, at(1), None, BTreeSet::new());
         record.ask("s".to_owned(), at(2));
-        record.entry_mut(&late).unwrap().open(at(2), None, BTreeSet::new());
+        record.entry_mut(&late).unwrap().open(Seen::Happening, at(2), None, BTreeSet::new());
         assert!(!record.confirm("another"));
         assert!(record.confirm("s"));
         let answers: Vec<_> = record.open_entries().map(|(_, change)| change.answer).collect();
@@ -304,10 +317,10 @@ mod tests {
     fn a_change_again_is_not_answered_by_the_earlier_stamp() {
         let mut record = Record { entries: vec![entry("a")], ..Record::default() };
         let a = entry("a").config;
-        record.entry_mut(&a).unwrap().open(at(1), None, ["A".into()].into());
+        record.entry_mut(&a).unwrap().open(Seen::Happening, at(1), None, ["A".into()].into());
         record.ask("s".to_owned(), at(2));
         record.confirm("s");
-        record.entry_mut(&a).unwrap().open(at(3), None, ["B".into()].into());
+        record.entry_mut(&a).unwrap().open(Seen::Happening, at(3), None, ["B".into()].into());
         let change = record.entry(&a).unwrap().change.clone().unwrap();
         let expected = Change {
             first_seen: at(3),
@@ -315,6 +328,7 @@ mod tests {
             version: None,
             keys: ["A".into(), "B".into()].into(),
             answer: Answer::None,
+            seen: Seen::Happening,
         };
         assert_eq!(change, expected);
     }

@@ -142,7 +142,7 @@ fn message(in_sync: InSync, findings: &[FindingStatus]) -> String {
 }
 
 /// The API writes times to the second, and would give back another one than we wrote.
-fn to_the_second(time: Timestamp) -> Time {
+pub(super) fn to_the_second(time: Timestamp) -> Time {
     Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
 }
 

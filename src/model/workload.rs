@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, DeploymentCondition, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -13,6 +13,8 @@ use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Consumption;
 use crate::model::custom::rollout::Lever;
+use crate::model::image::TemplateImage;
+use crate::model::managed_fields::LastWrite;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 use crate::model::rerun::Run;
 
@@ -51,6 +53,12 @@ pub struct Workload {
     pub lever: Lever,
     /// The workload that has its pod template, where it has none itself: that one rolls it.
     pub template_in: Option<WorkloadId>,
+    /// The images that its pod template asks for.
+    pub images: Vec<TemplateImage>,
+    /// Whether its rollout is late.
+    pub deadline: Deadline,
+    /// Who wrote its pod template last, beside restamp.
+    pub template_written: Option<LastWrite>,
     /// How far it is, if it is a Job or CronJob.
     pub run: Run,
 }
@@ -124,6 +132,17 @@ pub enum Progress {
     },
     /// It does not say.
     Unknown,
+}
+
+/// Whether a rollout is late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// It is not, or there is none.
+    Kept,
+    /// Its controller says so: a Deployment's `ProgressDeadlineExceeded`.
+    Exceeded,
+    /// It is not finished, and its kind knows no deadline.
+    Absent,
 }
 
 /// How the pods of the present revision are told from others.
@@ -229,6 +248,9 @@ impl Workload {
             revision: Revision::Unknown,
             lever: Lever::Template,
             template_in: None,
+            images: template.spec.map(TemplateImage::all_of).unwrap_or_default(),
+            deadline: Deadline::Kept,
+            template_written: LastWrite::of_template(metadata),
             run: Run::NotOne,
         })
     }
@@ -251,6 +273,13 @@ impl Workload {
             pods: status.replicas.unwrap_or_default(),
             updated: status.updated_replicas.unwrap_or_default(),
         });
+        let is_late = |condition: &DeploymentCondition| {
+            condition.type_.as_deref() == Some("Progressing")
+                && condition.reason.as_deref() == Some("ProgressDeadlineExceeded")
+        };
+        if status.conditions.iter().flatten().any(is_late) {
+            workload.deadline = Deadline::Exceeded;
+        }
         workload.revision = Revision::OfReplicaSet(annotation(&object.metadata, DEPLOYMENT_REVISION));
         Some(workload)
     }
@@ -273,6 +302,9 @@ impl Workload {
             pods: status.replicas,
             updated: if complete { status.replicas } else { status.updated_replicas.unwrap_or_default() },
         });
+        if workload.progress == Progress::InProgress || status.update_revision != status.current_revision {
+            workload.deadline = Deadline::Absent;
+        }
         workload.revision = Revision::Hash(status.update_revision);
         Some(workload)
     }
@@ -290,6 +322,9 @@ impl Workload {
             pods: status.current_number_scheduled,
             updated: status.updated_number_scheduled.unwrap_or_default(),
         });
+        if workload.progress == Progress::InProgress {
+            workload.deadline = Deadline::Absent;
+        }
         workload.revision = Revision::TemplateGeneration(annotation(&object.metadata, TEMPLATE_GENERATION));
         Some(workload)
     }
@@ -348,6 +383,11 @@ impl OwnedReplicaSet {
             deployment: owner.uid.as_str().into(),
             revision: annotation(&object.metadata, DEPLOYMENT_REVISION),
         })
+    }
+
+    /// Whether its Deployment, which is at this revision, works towards it.
+    pub fn is_of(&self, revision: &Revision) -> bool {
+        matches!(revision, Revision::OfReplicaSet(Some(revision)) if self.revision.as_ref() == Some(revision))
     }
 }
 
@@ -481,5 +521,24 @@ mod tests {
             json!({}),
         );
         assert_eq!((workload.stamp.as_deref(), workload.opt_in.auto_reload), (Some("s"), Some(AutoReload::Everything)));
+    }
+
+    #[rstest]
+    #[case::late("ProgressDeadlineExceeded", Deadline::Exceeded)]
+    #[case::at_it("ReplicaSetUpdated", Deadline::Kept)]
+    fn a_deployments_condition_tells_whether_it_is_late(#[case] reason: &str, #[case] expected: Deadline) {
+        let condition = json!({"type": "Progressing", "status": "False", "reason": reason});
+        assert_eq!(deployment(json!({}), json!({"conditions": [condition]})).deadline, expected);
+    }
+
+    #[rstest]
+    #[case::finished(json!({"replicas": 1, "updateRevision": "a", "currentRevision": "a"}), Deadline::Kept)]
+    #[case::its_last_pod_is_not_ready(
+        json!({"replicas": 1, "updatedReplicas": 1, "updateRevision": "b", "currentRevision": "a"}), Deadline::Absent)]
+    #[case::made_with_too_few(json!({"replicas": 0, "updateRevision": "a", "currentRevision": "a"}), Deadline::Absent)]
+    fn a_stateful_sets_rollout_has_no_deadline(#[case] status: Value, #[case] expected: Deadline) {
+        let object = json!({"metadata": {"name": "w"}, "spec": {"selector": {}, "serviceName": "", "template": {}},
+            "status": status});
+        assert_eq!(Workload::of_stateful_set(&serde_json::from_value(object).unwrap()).unwrap().deadline, expected);
     }
 }

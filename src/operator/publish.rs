@@ -11,11 +11,11 @@ use tokio::sync::watch;
 use tracing::warn;
 
 use crate::api::published::{CONFIG_MAP, Published};
+use crate::model::managers::FIELD_MANAGER;
 use crate::model::unread::Unread;
 use crate::operator::client::in_time;
 use crate::operator::retry::Retries;
 use crate::operator::vigil::Vigil;
-use crate::operator::write::FIELD_MANAGER;
 
 /// Between two writes there is at least this time: several kinds fail, or work again, one after the other.
 const PAUSE: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::decide::Decision;
 use crate::model::delivered::later;
-use crate::model::drift::{self, Drift, WorkloadSight};
+use crate::model::drift::{self, Drift, Obstacle, Reloading, WorkloadSight};
 use crate::model::index::Tracked;
 use crate::model::names::{ConfigId, Name, WorkloadId};
 use crate::model::report::{self, ReportKey};
@@ -116,10 +116,13 @@ impl Engine {
         let stored = stored.cloned();
         let Some(tracked) = self.index.workload(id) else { return };
         let reload = self.reload_status(tracked, decision, stored.as_ref());
-        let drift = self.workload_drift(tracked);
+        let (drift, next_look) = self.workload_drift(tracked, decision, now);
         let was_about_reloading =
             stored.as_ref().is_some_and(|status| status.reload.is_some() && status.findings.is_empty());
         let again = Again::Workload(id.clone());
+        if let Some(next_look) = next_look {
+            self.alarm(again.clone(), next_look, now);
+        }
         let status = match drift {
             None => stored.unwrap_or_default(),
             Some(drift) => report::status_of(self.due(&key, &again, drift, now), now),
@@ -137,17 +140,40 @@ impl Engine {
         status.reload.as_ref().is_some_and(|reload| reload.instance != self.instance)
     }
 
-    /// What the model finds; `None` while not all is seen that it needs to know.
-    fn workload_drift(&self, tracked: &Tracked) -> Option<Drift> {
+    /// What the model finds, `None` while not all is seen that it needs to know; and when to look again.
+    fn workload_drift(
+        &self,
+        tracked: &Tracked,
+        decision: Option<&Decision>,
+        now: Timestamp,
+    ) -> (Option<Drift>, Option<Timestamp>) {
         let workload = &tracked.workload;
         let namespace = &workload.id.namespace;
         if !self.sees_all_of(namespace) {
-            return None;
+            return (None, None);
         }
         if namespace.as_str() == NOT_LOOKED_AT || !workload.is_its_own() {
-            return Some(Drift::default());
+            return (Some(Drift::default()), None);
         }
-        Some(drift::drift_of_workload(&WorkloadSight { workload, configs: self.index.configs() }))
+        let record = tracked.record.as_ref();
+        let reloading = record.zip(decision).map(|(record, decision)| Reloading {
+            record,
+            decision,
+            obstacle: self.obstacle(&workload.id),
+        });
+        let configs = self.index.configs();
+        self.index.with_pods(workload, |own_pods| {
+            let sight = WorkloadSight { workload, configs, own_pods, reloading, now };
+            (Some(drift::drift_of_workload(&sight)), drift::next_look_at_workload(&sight))
+        })
+    }
+
+    /// Why a stamp that is due is not written.
+    fn obstacle(&self, id: &WorkloadId) -> Option<Obstacle<'_>> {
+        match self.settings.mode {
+            Mode::DryRun => Some(Obstacle::DryRun),
+            Mode::Live => self.failures.get(id).map(|failure| Obstacle::Failure(failure)),
+        }
     }
 
     /// How reloading stands. Where it was not decided, what stands there stays; a workload that is opted out has none.

@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::api::annotations::RERUN;
 use crate::model::digest::{Digest, Keyring};
 use crate::model::index::StampOrder;
+use crate::model::managers::FIELD_MANAGER;
 use crate::model::names::{Name, ResourceVersion, Uid};
 use crate::model::rerun::manifest;
 use crate::model::rerun::placeholder::{Kept, Placeholder, Step, name_of};
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
-use crate::operator::write::FIELD_MANAGER;
 
 /// What these writes need to know of who makes them.
 #[derive(Clone)]

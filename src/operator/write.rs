@@ -11,12 +11,10 @@ use crate::api::annotations::CONFIG_HASH;
 use crate::api::drift_report::{DriftReport, DriftReportStatus};
 use crate::model::custom::CustomKind;
 use crate::model::index::{Act, StampOrder};
+use crate::model::managers::FIELD_MANAGER;
 use crate::model::names::{ResourceVersion, WorkloadKind};
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
-
-/// Our name in managedFields.
-pub const FIELD_MANAGER: &str = "restamp";
 
 /// A workload after its stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

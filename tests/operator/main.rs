@@ -22,6 +22,7 @@ mod permissions;
 mod provider_classes;
 mod reload;
 mod rerun_jobs;
+mod running;
 mod scenario;
 mod scope;
 mod secrecy;

@@ -1,7 +1,7 @@
 //! What the flags of `restamp run` change.
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT, EVENT, STATEFUL_SET};
 use crate::support::manifests::{config_map, deployment, secret, stateful_set};
@@ -19,14 +19,17 @@ async fn a_dry_run_says_what_it_would_do_and_leaves_it_to_be_done() {
     operator.stop().await;
 
     let dry = turn.operator(&[("--dry-run", "")]).await;
-    let before = ns.get(DRIFT_REPORT, "deployment-w").await.unwrap();
+    let record = async || ns.get(DRIFT_REPORT, "deployment-w").await.unwrap()["status"]["reload"].clone();
+    let before = record().await;
     ns.apply(&[config_map("c", &[("K", "2")])]);
     ns.until_all(EVENT, "to tell of a dry run", |events| events.iter().any(|event| event["reason"] == "WouldReload"))
         .await;
     let said = ns.events(DEPLOYMENT, "w", "WouldReload").await;
     assert_eq!(said, ["Would reload, were this not a dry run: key K of ConfigMap c changed"]);
     assert_eq!(history.rollouts().await, 0);
-    assert_eq!(ns.get(DRIFT_REPORT, "deployment-w").await.unwrap(), before);
+    let is_outdated = |report: &Value| report["status"]["findings"][0]["type"] == "OutdatedPods";
+    ns.until(DRIFT_REPORT, "deployment-w", "to say that its pods are outdated", is_outdated).await;
+    assert_eq!(record().await, before);
     dry.stop().await;
 
     let _operator = turn.operator(&[]).await;

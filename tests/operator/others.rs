@@ -134,6 +134,12 @@ async fn whoever_strips_the_stamp_again_and_again_is_told_and_left_alone() {
     let report = ns.get(DRIFT_REPORT, "deployment-w").await.unwrap();
     let message = report["status"]["reload"]["message"].to_string();
     assert!(message.contains("again and again"), "{message}");
+    let is_outdated = |report: &Value| {
+        let finding = &report["status"]["findings"][0];
+        let message = finding["message"].as_str().unwrap_or_default();
+        finding["type"] == "OutdatedPods" && finding["certainty"] == "Certain" && message.contains("again and again")
+    };
+    ns.until(DRIFT_REPORT, "deployment-w", "to say that its pods are outdated", is_outdated).await;
     ns.operator_has_caught_up().await;
     assert_eq!(history.rollouts().await, 6);
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -16,7 +17,7 @@ use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
 use crate::model::names::{ConfigKind, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
-use crate::model::workload::Workload;
+use crate::model::workload::{OwnedReplicaSet, Workload};
 
 /// Takes the objects of a document into an inventory.
 pub(super) struct Objects<'i> {
@@ -61,10 +62,19 @@ impl<'i> Objects<'i> {
             WorkloadKind::Deployment => self.add(object, Workload::of_deployment),
             WorkloadKind::StatefulSet => self.add(object, Workload::of_stateful_set),
             WorkloadKind::DaemonSet => self.add(object, Workload::of_daemon_set),
-            WorkloadKind::ReplicaSet => self.add(object, Workload::of_replica_set),
+            WorkloadKind::ReplicaSet => {
+                let object = ReplicaSet::deserialize(object)?;
+                OwnedReplicaSet::of(&object).into_iter().for_each(|owned| self.inventory.add_replica_set(owned));
+                self.take(Workload::of_replica_set(&object))
+            }
             WorkloadKind::Job => self.add(object, Workload::of_job),
             WorkloadKind::CronJob => self.add(object, Workload::of_cron_job),
-            WorkloadKind::Pod => self.add(object, PodObject::as_workload),
+            WorkloadKind::Pod => {
+                let object = PodObject::deserialize(object)?;
+                let workload = object.as_workload();
+                object.read().into_iter().for_each(|pod| self.inventory.add_pod(pod));
+                self.take(workload)
+            }
             WorkloadKind::Custom(kind) => {
                 let custom = CustomObject::deserialize(object)?;
                 match custom.read(kind) {
@@ -95,9 +105,11 @@ impl<'i> Objects<'i> {
         object: D,
         read: impl Fn(&W) -> Option<Workload>,
     ) -> Result<(), D::Error> {
-        if let Some(workload) = read(&W::deserialize(object)?) {
-            self.inventory.add_workload(workload);
-        }
+        self.take(read(&W::deserialize(object)?))
+    }
+
+    fn take<E>(&mut self, workload: Option<Workload>) -> Result<(), E> {
+        workload.into_iter().for_each(|workload| self.inventory.add_workload(workload));
         Ok(())
     }
 }

@@ -1,12 +1,17 @@
 //! The findings, each with the fields that it has, and how the API shows them.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::drift_report::{Cause, Consumer, FindingStatus, FindingType};
+use super::{Evidence, Outdated, Stall, Why};
+use crate::api::drift_report::{Cause, Certainty, Consumer, FindingStatus, FindingType, RunningDigest};
 use crate::model::consumption::Missing;
-use crate::model::managed_fields::ManagerEntry;
-use crate::model::names::{KeyName, Manager};
+use crate::model::managed_fields::{LastWrite, ManagerEntry};
+use crate::model::names::{ImageDigest, ImageText, KeyName, Manager, Name};
+use crate::model::pod::Blocked;
+use crate::model::report::to_the_second;
 
 /// One fact about a subject that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +52,28 @@ pub enum Finding {
     },
     /// A container needs a config, or a key of it, that does not exist.
     MissingReference(Missing),
+    /// Pods of one revision run different images under one tag.
+    MixedDigests {
+        /// The container.
+        container: Name,
+        /// The image that it asks for.
+        image: ImageText,
+        /// What runs, and in how many pods.
+        digests: BTreeMap<ImageDigest, u32>,
+    },
+    /// A pod runs something else than its template pins.
+    DigestMismatch {
+        /// The container.
+        container: Name,
+        /// The image that the template pins.
+        image: ImageText,
+        /// What runs instead, and in how many pods.
+        digests: BTreeMap<ImageDigest, u32>,
+    },
+    /// Containers started before what they froze last changed.
+    OutdatedPods(Outdated),
+    /// The rollout makes no progress.
+    RolloutStalled(Stall),
 }
 
 /// Why a stale key is still there.
@@ -76,6 +103,10 @@ impl Finding {
             Self::MissingKey { .. } => FindingType::MissingKey,
             Self::ValueDiffers { .. } => FindingType::ValueDiffers,
             Self::MissingReference(_) => FindingType::MissingReference,
+            Self::MixedDigests { .. } => FindingType::MixedDigests,
+            Self::DigestMismatch { .. } => FindingType::DigestMismatch,
+            Self::OutdatedPods(_) => FindingType::OutdatedPods,
+            Self::RolloutStalled(_) => FindingType::RolloutStalled,
         }
     }
 
@@ -86,7 +117,11 @@ impl Finding {
             | Self::UndeclaredKey { key, .. }
             | Self::MissingKey { key, .. }
             | Self::ValueDiffers { key, .. } => Some(key),
-            Self::MissingReference(_) => None,
+            Self::MissingReference(_)
+            | Self::MixedDigests { .. }
+            | Self::DigestMismatch { .. }
+            | Self::OutdatedPods(_)
+            | Self::RolloutStalled(_) => None,
         }
     }
 }
@@ -117,7 +152,80 @@ impl From<Finding> for FindingStatus {
                 let object = Some(config.local().to_string());
                 Self { object, key, ..Self::new(FindingType::MissingReference) }
             }
+            Finding::MixedDigests { container, image, digests } => {
+                let next = "restart the rollout to run one of them, or pin a digest";
+                let message = format!("different images run as {image}, since the tag moved: {next}");
+                of_digests(FindingType::MixedDigests, container, digests, message)
+            }
+            Finding::DigestMismatch { container, image, digests } => {
+                let message = format!("the template pins {image}, and pods run something else: delete these pods");
+                let status = of_digests(FindingType::DigestMismatch, container, digests, message);
+                Self { declared: Some(image.to_string()), ..status }
+            }
+            Finding::OutdatedPods(outdated) => outdated.into(),
+            Finding::RolloutStalled(stall) => stall.into(),
         }
+    }
+}
+
+fn of_digests(
+    r#type: FindingType,
+    container: Name,
+    digests: BTreeMap<ImageDigest, u32>,
+    message: String,
+) -> FindingStatus {
+    let digests =
+        digests.into_iter().map(|(digest, pods)| RunningDigest { digest: digest.to_string(), pods }).collect();
+    FindingStatus { container: Some(container), digests, message: Some(message), ..FindingStatus::new(r#type) }
+}
+
+impl From<Outdated> for FindingStatus {
+    fn from(outdated: Outdated) -> Self {
+        let object = outdated.config.to_string();
+        let (certainty, manager, since, message) = match outdated.evidence {
+            Evidence::Seen { at, change, why } => {
+                let manager = match &why {
+                    Why::Stripped(Some(writer)) => Some(writer.manager.clone()),
+                    _ => None,
+                };
+                (Certainty::Certain, manager, Some(at), format!("{change}; {why}"))
+            }
+            Evidence::Written(LastWrite { manager, time }) => {
+                let message = format!(
+                    "{object} was written after containers that read it had started: restart the rollout, unless nothing that they read changed"
+                );
+                (Certainty::Likely, Some(manager), time, message)
+            }
+        };
+        Self {
+            object: Some(object),
+            certainty: Some(certainty),
+            pods: Some(outdated.pods),
+            oldest_start: Some(Time(outdated.oldest_start)),
+            manager,
+            since: since.map(to_the_second),
+            message: Some(message),
+            ..Self::new(FindingType::OutdatedPods)
+        }
+    }
+}
+
+impl From<Stall> for FindingStatus {
+    fn from(stall: Stall) -> Self {
+        let blocked = match stall.pod {
+            Some((pod, Blocked { blocker, container: Some(container), .. })) => {
+                format!("container {container} of pod {pod} {blocker}")
+            }
+            Some((pod, Blocked { blocker, container: None, .. })) => format!("pod {pod} {blocker}"),
+            None => "no pod of it shows why: see kubectl describe".to_owned(),
+        };
+        let cause = match stall.our_cause {
+            Some(cause) if cause.is_empty() => "; restamp began this rollout".to_owned(),
+            Some(cause) => format!("; restamp began this rollout: {cause}"),
+            None => String::new(),
+        };
+        let message = format!("{blocked}{cause}; mend it, or roll back with kubectl rollout undo");
+        Self { message: Some(message), ..Self::new(FindingType::RolloutStalled) }
     }
 }
 

@@ -29,14 +29,13 @@ fn makes_new_pods(kind: WorkloadKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::builders::{WorkloadBuilder, deployment, secret};
+    use crate::model::builders::{WorkloadBuilder, deployment, scene, secret};
     use crate::model::config::Configs;
     use crate::model::names::ConfigKind;
     use rstest::rstest;
 
     fn found(workload: WorkloadBuilder, configs: &Configs) -> Vec<String> {
-        let workload = workload.build();
-        let findings = find(&WorkloadSight { workload: &workload, configs });
+        let findings = scene(workload).look(|sight| find(&WorkloadSight { configs, ..*sight }));
         let line = |finding| match finding {
             Finding::MissingReference(missing) => {
                 format!("{}[{}]", missing.config.local(), missing.key.map(|key| key.to_string()).unwrap_or_default())

@@ -1,11 +1,17 @@
 //! Where a config or a workload is not as it should be: one file per finding, and the owner table that they share.
 
 mod claim;
+mod digest_mismatch;
 mod finding;
 mod missing_key;
 mod missing_reference;
+mod mixed_digests;
+mod mutable_tag;
 mod note;
+mod outdated_pods;
 mod owner_table;
+mod rollout_stalled;
+mod running_digests;
 mod silence;
 mod stale_key;
 mod undeclared_key;
@@ -15,8 +21,10 @@ mod workload;
 pub use claim::{Claim, claims_of};
 pub use finding::{Finding, StaleCause, Writer};
 pub use note::Note;
+pub use outdated_pods::{Evidence, Outdated, Why};
+pub use rollout_stalled::Stall;
 pub use silence::Silence;
-pub use workload::{WorkloadSight, drift_of_workload};
+pub use workload::{Obstacle, Reloading, WorkloadSight, drift_of_workload, next_look_at_workload};
 
 use std::fmt;
 
@@ -168,7 +176,7 @@ mod tests {
             Finding::ValueDiffers { key, by: writer, .. } => {
                 format!("ValueDiffers {key}{}", writer.as_ref().map(by).unwrap_or_default())
             }
-            Finding::MissingReference(missing) => format!("MissingReference {}", missing.config),
+            other => panic!("no finding about a config: {other:?}"),
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::api::ignore::UnknownIgnore;
 use crate::model::last_applied::ANNOTATION;
+use crate::model::names::{ImageText, Name};
 
 /// One note about a subject. Its text is for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,20 @@ pub enum Note {
     LastAppliedBroken,
     /// An annotation of ours that asks for nothing that we know.
     UnknownIgnore(UnknownIgnore),
+    /// An image of which two starts may get two.
+    MutableTag {
+        /// The container.
+        container: Name,
+        /// The image that it asks for.
+        image: ImageText,
+    },
+    /// Different digests of one image run on nodes that may have reasons of their own for that.
+    DigestsApart {
+        /// The container.
+        container: Name,
+        /// The image that it asks for.
+        image: ImageText,
+    },
 }
 
 impl fmt::Display for Note {
@@ -25,6 +40,16 @@ impl fmt::Display for Note {
             ),
             Self::LastAppliedBroken => write!(f, "annotation {ANNOTATION} does not parse, so it declares nothing"),
             Self::UnknownIgnore(error) => error.fmt(f),
+            Self::MutableTag { container, image } => write!(
+                f,
+                "container {container} asks for {image}, which may be another image at each start: name a version, or \
+                 pin a digest"
+            ),
+            Self::DigestsApart { container, image } => write!(
+                f,
+                "container {container} runs {image} by different digests on different nodes: another image, or the same \
+                 for another architecture or runtime; compare the nodes, or pin a digest"
+            ),
         }
     }
 }

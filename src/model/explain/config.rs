@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::workload::Subject;
 use crate::api::annotations::IGNORE;
-use crate::api::drift_report::{Baseline, Consumer};
+use crate::api::drift_report::{Baseline, Consumer, FindingStatus};
 use crate::api::ignore::Ignore;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
@@ -179,6 +179,10 @@ fn in_words(finding: &Finding) -> String {
         }
         Finding::ValueDiffers { by: None, .. } => "the next apply reverts it".to_owned(),
         Finding::MissingReference(missing) => format!("{} does not exist", missing.config.local()),
+        Finding::MixedDigests { .. }
+        | Finding::DigestMismatch { .. }
+        | Finding::OutdatedPods(_)
+        | Finding::RolloutStalled(_) => FindingStatus::from(finding.clone()).message.unwrap_or_default(),
     }
 }
 

@@ -167,7 +167,7 @@ mod tests {
     use crate::api::drift_report::DriftReportStatus;
     use crate::model::builders::{WorkloadBuilder, at, deployment, named};
     use crate::model::digest::HashKey;
-    use crate::model::record::{Change, Record};
+    use crate::model::record::{Change, Record, Seen};
     use crate::model::report;
     use rstest::rstest;
 
@@ -189,7 +189,14 @@ mod tests {
 
     fn report(workload: WorkloadBuilder) -> DriftReport {
         let keys: BTreeSet<KeyName> = ["A".into()].into();
-        let change = Change { first_seen: at(6), last_seen: at(7), version: None, keys, answer: Answer::Asked };
+        let change = Change {
+            first_seen: at(6),
+            last_seen: at(7),
+            version: None,
+            keys,
+            answer: Answer::Asked,
+            seen: Seen::Happening,
+        };
         let open = Entry { change: Some(change), ..entry("Secret/s") };
         let record = Record { entries: vec![entry("ConfigMap/c"), open], ..Record::default() };
         let status = ReloadStatus {

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use crate::model::index::{Index, Work, remove_from};
 use crate::model::names::{ConfigKind, Uid, WorkloadId, WorkloadKind};
 use crate::model::pod::Pod;
-use crate::model::workload::{Revision, Workload};
+use crate::model::revision::OwnPods;
+use crate::model::workload::Workload;
 
 impl Index {
     pub(super) fn insert_pod(&mut self, mut pod: Pod, now: Timestamp, work: &mut Work) {
@@ -14,7 +15,11 @@ impl Index {
         if self.pods.get(&pod.uid).is_some_and(|before| before.owner != pod.owner) {
             self.remove_owned(&pod.uid, work);
         }
-        self.pods_of.entry(pod.owner.clone()).or_default().insert(pod.uid.clone());
+        let siblings = self.pods_of.entry(pod.owner.clone()).or_default();
+        if let Some(sibling) = siblings.iter().find(|uid| **uid != pod.uid).and_then(|uid| self.pods.get(uid)) {
+            pod.share(sibling);
+        }
+        siblings.insert(pod.uid.clone());
         work.workloads.extend(self.workload_of_pod(&pod).cloned());
         let (owner, uid) = (pod.owner.clone(), pod.uid.clone());
         self.pods.insert(uid.clone(), pod);
@@ -69,6 +74,12 @@ impl Index {
         }
     }
 
+    /// Looks at the pods of a workload.
+    pub fn with_pods<R>(&self, workload: &Workload, look: impl FnOnce(OwnPods<'_>) -> R) -> R {
+        let pods = workload.uid.as_ref().map(|uid| self.pods_of_workload(&workload.id, uid)).unwrap_or_default();
+        look(OwnPods { workload, pods: &pods, replica_set: self.current_replica_set(workload) })
+    }
+
     pub(super) fn pods_of_workload(&self, id: &WorkloadId, uid: &Uid) -> Vec<&Pod> {
         let referrer = self.referrer(id).and_then(|referrer| referrer.uid.as_ref());
         let owners = [Some(uid), referrer].into_iter().flatten();
@@ -84,8 +95,7 @@ impl Index {
     }
 
     pub(super) fn current_replica_set(&self, workload: &Workload) -> Option<&Uid> {
-        let Revision::OfReplicaSet(Some(revision)) = &workload.revision else { return None };
         let mut replica_sets = self.replica_sets_of.get(workload.uid.as_ref()?)?.iter();
-        replica_sets.find(|uid| self.replica_sets.get(*uid).is_some_and(|set| set.revision.as_ref() == Some(revision)))
+        replica_sets.find(|uid| self.replica_sets.get(*uid).is_some_and(|set| set.is_of(&workload.revision)))
     }
 }

@@ -683,6 +683,7 @@ fn pod_object(pod: &PodObject, workload: &WorkloadObject) -> Pod {
     Pod {
         uid: pod.uid.as_str().into(),
         namespace: "ns".into(),
+        name: pod.uid.as_str().into(),
         owner: if is_of_replica_set { version.uid.as_str().into() } else { workload.uid.as_str().into() },
         is_of_replica_set,
         created: Some(seconds(pod.created)),
@@ -694,10 +695,9 @@ fn pod_object(pod: &PodObject, workload: &WorkloadObject) -> Pod {
             template_generation: Some(pod.template_generation.to_string()),
         },
         phase: if pod.terminating { Phase::Over } else { Phase::Active },
-        containers: pod
-            .shown
-            .iter()
-            .map(|(name, at)| RunningContainer { name: (*name).into(), started: started(at) })
-            .collect(),
+        node: None,
+        status_written: None,
+        blocked: None,
+        containers: pod.shown.iter().map(|(name, at)| RunningContainer::new((*name).into(), started(at))).collect(),
     }
 }
