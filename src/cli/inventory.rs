@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::api::drift_report::DriftReport;
+use crate::model::autoscaler::Autoscaler;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::names::{ConfigKind, Name, WorkloadId};
@@ -14,6 +15,8 @@ use crate::model::workload::Workload;
 pub struct Inventory {
     configs: Configs,
     workloads: BTreeMap<WorkloadId, Workload>,
+    /// What scales workloads.
+    pub autoscalers: Vec<Autoscaler>,
     /// The namespaces, where files hold them.
     pub namespaces: BTreeMap<Name, Namespace>,
     /// Our own reports, where files hold them.
@@ -41,6 +44,11 @@ impl Inventory {
     /// The workloads by their id, also those in whose place another one counts.
     pub fn workloads(&self) -> &BTreeMap<WorkloadId, Workload> {
         &self.workloads
+    }
+
+    /// What scales this workload.
+    pub fn autoscaler_of(&self, workload: &WorkloadId) -> Option<&Name> {
+        self.autoscalers.iter().find(|autoscaler| autoscaler.scales(workload)).map(|autoscaler| &autoscaler.name)
     }
 
     /// The configs.

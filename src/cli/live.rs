@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cli::inventory::Inventory;
 use crate::connect::{ConnectError, Connection, Target, innermost};
+use crate::model::autoscaler::AutoscalerObject;
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::explain::{Sought, Unknown};
 use crate::model::names::{ConfigKind, Name, WorkloadKind};
@@ -20,6 +21,8 @@ use crate::model::workload::Workload;
 
 /// How long one answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// The kind that scales workloads.
+pub const AUTOSCALER: &str = "HorizontalPodAutoscaler";
 const PAGE_SIZE: u32 = 500;
 
 /// Why a cluster does not tell what it is asked for.
@@ -116,6 +119,7 @@ pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError>
             return Err(LiveError::NothingAllowed);
         }
         lister.workloads().await?;
+        lister.autoscalers().await?;
         let forbidden = ConfigKind::ALL.into_iter().filter(|kind| lister.is_forbidden(*kind)).collect::<Vec<_>>();
         lister.live.inventory.may_lack(forbidden);
         Ok(lister.live)
@@ -202,6 +206,12 @@ impl Lister {
         self.list_workloads(WorkloadKind::Job, Workload::of_job).await?;
         self.list_workloads(WorkloadKind::CronJob, Workload::of_cron_job).await?;
         self.list_workloads(WorkloadKind::Pod, PodObject::as_workload).await
+    }
+
+    /// Lists what scales them.
+    async fn autoscalers(&mut self) -> Result<(), LiveError> {
+        let add = |all: &mut Inventory, object: AutoscalerObject| all.autoscalers.extend(object.read());
+        self.list(AUTOSCALER, ListParams::default(), add).await
     }
 
     async fn list_workloads<K>(&mut self, kind: WorkloadKind, read: fn(&K) -> Option<Workload>) -> Result<(), LiveError>

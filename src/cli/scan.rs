@@ -14,6 +14,7 @@ use crate::cli::live::{self, Live};
 use crate::cli::{Failure, input, table};
 use crate::connect::Target;
 use crate::model::drift::{Note, WorkloadSight, drift_of, drift_of_workload};
+use crate::model::managers::Managers;
 use crate::model::names::ConfigKind;
 use crate::model::report;
 
@@ -81,6 +82,7 @@ impl Args {
         for kind in forbidden {
             let effect = match kind.parse::<ConfigKind>() {
                 Ok(_) => "their keys are not looked at",
+                Err(_) if kind == live::AUTOSCALER => "it is not noted which workloads they scale",
                 Err(_) => "the consumers of keys are not complete",
             };
             warn(log, &format!("listing {kind} objects is forbidden, so {effect}; grant list on them to change that"))?;
@@ -101,7 +103,8 @@ fn warn(log: &mut impl Write, text: &str) -> Result<(), Failure> {
 #[derive(Debug, Default)]
 struct Found {
     reports: Vec<DriftReport>,
-    looked_at: usize,
+    configs: usize,
+    workloads: usize,
     without_baseline: usize,
     /// Configs that show no managedFields, where these could tell more.
     owners_hidden: usize,
@@ -112,7 +115,7 @@ impl Found {
         let managers = args.appliers.managers();
         let consumers = inventory.consumers();
         let mut found = Self::default();
-        found.look_at_workloads(inventory, args, now);
+        found.look_at_workloads(inventory, &managers, args, now);
         for config in inventory.configs().iter() {
             if !args.looks_at(config.id.namespace.as_str()) {
                 continue;
@@ -120,7 +123,7 @@ impl Found {
             let Some(drift) = drift_of(config, &managers, &consumers) else {
                 continue;
             };
-            found.looked_at += 1;
+            found.configs += 1;
             found.without_baseline += usize::from(drift.baseline == Baseline::None);
             found.owners_hidden += usize::from(drift.notes.contains(&Note::OwnersHidden));
             // Of a config about which nothing is declared, hidden owners are not worth a report.
@@ -132,11 +135,14 @@ impl Found {
         found
     }
 
-    fn look_at_workloads(&mut self, inventory: &Inventory, args: &Args, now: Timestamp) {
+    fn look_at_workloads(&mut self, inventory: &Inventory, managers: &Managers, args: &Args, now: Timestamp) {
         let configs = inventory.configs();
         let its_own = inventory.workloads().values().filter(|workload| workload.is_its_own());
         for workload in its_own.filter(|workload| args.looks_at(workload.id.namespace.as_str())) {
-            let drift = drift_of_workload(&WorkloadSight { workload, configs });
+            self.workloads += 1;
+            let autoscaler = inventory.autoscaler_of(&workload.id);
+            let drift = drift_of_workload(&WorkloadSight { workload, configs, managers, autoscaler });
+            self.without_baseline += usize::from(drift.baseline == Baseline::None);
             if !drift.findings.is_empty() || !drift.notes.is_empty() {
                 self.reports.push(report::of_workload(workload, report::status_of(drift, now)));
             }
@@ -188,8 +194,11 @@ impl Found {
         }
         let drifting = self.reports.iter().filter(|report| has_findings(report)).count();
         let verdict = if drifting == 0 { "no drift".to_owned() } else { format!("{drifting} drift") };
-        let Self { looked_at, without_baseline, .. } = self;
-        writeln!(out, "{looked_at} configs looked at: {verdict}, {without_baseline} without a baseline")
+        let Self { configs, workloads, without_baseline, .. } = self;
+        writeln!(
+            out,
+            "{configs} configs and {workloads} workloads looked at: {verdict}, {without_baseline} without a baseline"
+        )
     }
 }
 

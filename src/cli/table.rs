@@ -9,7 +9,7 @@ use crate::api::drift_report::{Cause, Consumer, DriftReport, FindingStatus};
 /// One row for each finding.
 pub fn of(reports: &[DriftReport], now: Timestamp) -> String {
     let rows = findings(reports).map(|(report, finding)| row(report, finding, now));
-    laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
+    laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
 }
 
 /// The same, with each finding's cause and what says which keys are declared.
@@ -21,7 +21,8 @@ pub fn wide(reports: &[DriftReport], now: Timestamp) -> String {
         let baseline = baseline.map_or_else(|| "-".to_owned(), |baseline| baseline.to_string());
         [namespace, subject, r#type, key, manager, age, cause, baseline, consumers]
     });
-    let header = ["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "CONSUMERS"];
+    let header =
+        ["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "CONSUMERS"];
     laid_out(header, rows)
 }
 
@@ -50,19 +51,49 @@ fn row(report: &DriftReport, finding: &FindingStatus, now: Timestamp) -> [String
     let manager = match (&finding.manager, finding.cause) {
         (Some(manager), _) => manager.to_string(),
         (None, Some(Cause::Unowned)) => "nobody owns it".to_owned(),
+        (None, _) if finding.object.is_some() => "-".to_owned(),
         (None, _) => "unknown".to_owned(),
     };
-    let key = finding.key.as_ref().map(ToString::to_string).unwrap_or_default();
-    let consumers = finding.consumers.iter().map(|consumer| reading(consumer, &key)).collect::<Vec<_>>();
+    let key = finding.key.as_ref().map(|key| key.as_str()).unwrap_or_default();
+    let consumers = finding.consumers.iter().map(|consumer| reading(consumer, key)).collect::<Vec<_>>();
     [
         report.metadata.namespace.clone().unwrap_or_default(),
         format!("{}/{}", report.spec.subject.kind, report.spec.subject.name),
         finding.r#type.to_string(),
-        key,
+        place(finding),
         manager,
-        finding.since.as_ref().map_or_else(|| "unknown".to_owned(), |since| age(since.0, now)),
-        if consumers.is_empty() { "none".to_owned() } else { consumers.join("\n") },
+        match &finding.since {
+            Some(since) => age(since.0, now),
+            None if finding.object.is_some() => "-".to_owned(),
+            None => "unknown".to_owned(),
+        },
+        match consumers.as_slice() {
+            [] if finding.key.is_none() || finding.object.is_some() => "-".to_owned(),
+            [] => "none".to_owned(),
+            consumers => consumers.join("\n"),
+        },
     ]
+}
+
+/// What a finding is about: the key, the field and both its values, or the object that is not there.
+fn place(finding: &FindingStatus) -> String {
+    let key = finding.key.as_ref().map(|key| key.as_str());
+    match (&finding.object, key, &finding.path) {
+        (Some(object), Some(key), _) => format!("{object}[{key}]"),
+        (Some(object), None, _) => object.clone(),
+        (None, Some(key), _) => key.to_owned(),
+        (None, None, Some(path)) => match (&finding.declared, &finding.live) {
+            (Some(declared), Some(live)) => format!("{}: {declared} -> {live}", short(path)),
+            _ => short(path).to_owned(),
+        },
+        (None, None, None) => String::new(),
+    }
+}
+
+/// A path without the way to the pod's own spec, which is the same for all.
+fn short(path: &str) -> &str {
+    let ways = ["spec.jobTemplate.spec.template.spec.", "spec.template.spec."];
+    ways.iter().find_map(|way| path.strip_prefix(way)).unwrap_or(path)
 }
 
 /// Who reads a key, how, and as what where it has another name there.
@@ -98,9 +129,10 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::builders::secret;
-    use crate::model::consumption::{Refresh, Via};
+    use crate::model::builders::{deployment, secret};
+    use crate::model::consumption::{Missing, Refresh, Via};
     use crate::model::drift::{Drift, Finding, StaleCause, Writer};
+    use crate::model::fields::Shown;
     use crate::{api::drift_report::Baseline, model::report};
     use rstest::rstest;
 
@@ -122,20 +154,44 @@ mod tests {
         ];
         let drift = Drift { baseline: Baseline::LastApplied, findings, notes: vec![] };
         let expected = "\
-NAMESPACE   SUBJECT    FINDING         KEY   WRITTEN BY       AGE       CONSUMERS
-ns          Secret/s   StaleKey        OLD   nobody owns it   unknown   none
-ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        Deployment/w app (envFrom)
-                                                                        Deployment/w init (envFrom P_K)
+NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CONSUMERS
+ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   none
+ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        Deployment/w app (envFrom)
+                                                                                 Deployment/w init (envFrom P_K)
 ";
         let reports = [report::of_config(&secret("s").build(), report::status_of(drift, now))];
         assert_eq!(of(&reports, now), expected);
         let expected = "\
-NAMESPACE   SUBJECT    FINDING         KEY   WRITTEN BY       AGE       CAUSE     BASELINE      CONSUMERS
-ns          Secret/s   StaleKey        OLD   nobody owns it   unknown   Unowned   LastApplied   none
-ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        -         LastApplied   Deployment/w app (envFrom)
-                                                                                                Deployment/w init (envFrom P_K)
+NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CAUSE     BASELINE      CONSUMERS
+ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   Unowned   LastApplied   none
+ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        -         LastApplied   Deployment/w app (envFrom)
+                                                                                                         Deployment/w init (envFrom P_K)
 ";
         assert_eq!(wide(&reports, now), expected);
+    }
+
+    #[test]
+    fn a_field_is_shown_by_where_it_is_in_the_pod_and_what_changed() {
+        let now = "2026-11-30T12:00:00Z".parse().unwrap();
+        let by = Writer { manager: "kubectl-set".into(), since: Some("2026-11-30T11:00:00Z".parse().unwrap()) };
+        let shown = Some(Shown { declared: "app:1.4.0".to_owned(), live: "app:1.5.0".to_owned() });
+        let path = "spec.template.spec.containers[app].image".to_owned();
+        let env = "spec.template.spec.containers[app].env[A]".to_owned();
+        let missing = Missing { config: secret("absent").build().id, key: Some("K".into()) };
+        let findings = vec![
+            Finding::RevertsOnApply { path, shown, by: Some(by.clone()) },
+            Finding::UndeclaredField { path: env, by },
+            Finding::MissingReference(missing),
+        ];
+        let drift = Drift { baseline: Baseline::LastApplied, findings, notes: vec![] };
+        let expected = "\
+NAMESPACE   SUBJECT        FINDING            KEY OR FIELD                                    WRITTEN BY    AGE   CONSUMERS
+ns          Deployment/w   RevertsOnApply     containers[app].image: app:1.4.0 -> app:1.5.0   kubectl-set   60m   -
+ns          Deployment/w   UndeclaredField    containers[app].env[A]                          kubectl-set   60m   -
+ns          Deployment/w   MissingReference   Secret/absent[K]                                -             -     -
+";
+        let reports = [report::of_workload(&deployment("w").build(), report::status_of(drift, now))];
+        assert_eq!(of(&reports, now), expected);
     }
 
     #[rstest]

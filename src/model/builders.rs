@@ -16,6 +16,7 @@ use crate::model::custom::CustomKind;
 use crate::model::custom::rollout::Lever;
 use crate::model::decide::{self, Decision};
 use crate::model::digest::{HashKey, Keyring};
+use crate::model::fields::Fields;
 use crate::model::fingerprint::Fingerprint;
 use crate::model::last_applied::LastApplied;
 use crate::model::managed_fields::{ManagerEntry, Operation};
@@ -218,6 +219,7 @@ impl WorkloadBuilder {
             opt_in: OptIn { auto_reload: Some(AutoReload::Everything), ..OptIn::default() },
             annotations: None,
             consumption: Consumption::default(),
+            fields: Fields::default(),
             stamp: None,
             strategy: Strategy::Rolling,
             progress: Progress::Complete { pods: 1 },

@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use crate::model::names::{KeyName, Manager};
 
 /// How a manager writes: its entries of the two kinds are apart in managedFields, and mean different things.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Operation {
     /// Server-side apply: what the manager no longer sends is pruned.
     Apply,

@@ -1,5 +1,6 @@
 //! The rules, pure: no client, no async, no clock, no logging. Time is an argument.
 
+pub mod autoscaler;
 #[cfg(test)]
 pub(crate) mod builders;
 pub mod cause;
@@ -15,6 +16,7 @@ pub mod delivered;
 pub mod digest;
 pub mod drift;
 pub mod explain;
+pub mod fields;
 pub mod fingerprint;
 pub mod index;
 pub mod last_applied;

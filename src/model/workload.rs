@@ -13,6 +13,7 @@ use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Consumption;
 use crate::model::custom::rollout::Lever;
+use crate::model::fields::Fields;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 
 /// What restamp keeps of an object that owns a pod template.
@@ -38,6 +39,8 @@ pub struct Workload {
     pub annotations: Option<Box<Annotations>>,
     /// What its containers read.
     pub consumption: Consumption,
+    /// How it differs from its manifest.
+    pub fields: Fields,
     /// The stamp that its pod template carries.
     pub stamp: Option<String>,
     /// How its controller replaces pods.
@@ -175,6 +178,7 @@ impl Workload {
             owned: Owned::of(kind, metadata),
             opt_in: OptIn::read(metadata.annotations.as_ref(), annotations),
             annotations: Annotations::with_stakater(metadata.annotations.as_ref(), annotations).map(Box::new),
+            fields: Fields::default(),
             stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
             strategy: Strategy::Rolling,
             progress: Progress::Unobserved,
@@ -203,6 +207,7 @@ impl Workload {
             updated: status.updated_replicas.unwrap_or_default(),
         });
         workload.revision = Revision::OfReplicaSet(annotation(&object.metadata, DEPLOYMENT_REVISION));
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec);
         Some(workload)
     }
 
@@ -225,6 +230,7 @@ impl Workload {
             updated: if complete { status.replicas } else { status.updated_replicas.unwrap_or_default() },
         });
         workload.revision = Revision::Hash(status.update_revision);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec);
         Some(workload)
     }
 
@@ -242,24 +248,28 @@ impl Workload {
             updated: status.updated_number_scheduled.unwrap_or_default(),
         });
         workload.revision = Revision::TemplateGeneration(annotation(&object.metadata, TEMPLATE_GENERATION));
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec);
         Some(workload)
     }
 
     /// Reads a ReplicaSet.
     pub fn of_replica_set(object: &ReplicaSet) -> Option<Self> {
-        Self::new(WorkloadKind::ReplicaSet, &object.metadata, object.spec.template.as_ref().into())
+        let workload = Self::new(WorkloadKind::ReplicaSet, &object.metadata, object.spec.template.as_ref().into())?;
+        Some(Self { fields: Fields::of(&workload.id, &object.metadata, &object.spec), ..workload })
     }
 
     /// Reads a Job.
     pub fn of_job(object: &Job) -> Option<Self> {
         let template = object.spec.as_ref().map(|spec| &spec.template);
-        Self::new(WorkloadKind::Job, &object.metadata, template.into())
+        let workload = Self::new(WorkloadKind::Job, &object.metadata, template.into())?;
+        Some(Self { fields: Fields::of(&workload.id, &object.metadata, &object.spec), ..workload })
     }
 
     /// Reads a CronJob.
     pub fn of_cron_job(object: &CronJob) -> Option<Self> {
         let job = object.spec.job_template.spec.as_ref();
-        Self::new(WorkloadKind::CronJob, &object.metadata, job.map(|job| &job.template).into())
+        let workload = Self::new(WorkloadKind::CronJob, &object.metadata, job.map(|job| &job.template).into())?;
+        Some(Self { fields: Fields::of(&workload.id, &object.metadata, &object.spec), ..workload })
     }
 
     /// Reads a pod, which is its own template.

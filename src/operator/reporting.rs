@@ -145,7 +145,9 @@ impl Engine {
         if namespace.as_str() == NOT_LOOKED_AT || !workload.is_its_own() {
             return Some(Drift::default());
         }
-        Some(drift::drift_of_workload(&WorkloadSight { workload, configs: self.index.configs() }))
+        // Who scales a workload shows in its managedFields once it does; a note needs no watch of autoscalers.
+        let (configs, managers) = (self.index.configs(), &self.managers);
+        Some(drift::drift_of_workload(&WorkloadSight { workload, configs, managers, autoscaler: None }))
     }
 
     /// How reloading stands. Where it was not decided, what stands there stays; a workload that is opted out has none.

@@ -12,6 +12,7 @@ mod adoption;
 mod away;
 mod bad_input;
 mod custom_kinds;
+mod fields;
 mod namespaces;
 mod options;
 mod permissions;

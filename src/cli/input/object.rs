@@ -9,6 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::header::{Header, ItemType, Shape};
 use crate::api::drift_report::DriftReport;
 use crate::cli::inventory::Inventory;
+use crate::model::autoscaler::AutoscalerObject;
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::custom::object::CustomObject;
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
@@ -60,6 +61,11 @@ impl<'i> Objects<'i> {
         }
     }
 
+    fn add_autoscaler<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
+        self.inventory.autoscalers.extend(AutoscalerObject::deserialize(object)?.read());
+        Ok(())
+    }
+
     fn add_namespace<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
         let namespace = Namespace::of(&OnlyMetadata::deserialize(object)?.metadata);
         self.inventory.namespaces.extend(namespace.map(|namespace| (namespace.name.clone(), namespace)));
@@ -106,6 +112,7 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
         match self.header.shape(self.default) {
             Shape::Config(kind) => self.objects.add_config(kind, object),
             Shape::Workload(kind) => self.objects.add_workload(kind, object),
+            Shape::Autoscaler => self.objects.add_autoscaler(object),
             Shape::Namespace => self.objects.add_namespace(object),
             Shape::Report => self.objects.add_report(object),
             Shape::List(items, default) => {

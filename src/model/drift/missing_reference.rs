@@ -31,12 +31,14 @@ mod tests {
     use super::*;
     use crate::model::builders::{WorkloadBuilder, deployment, secret};
     use crate::model::config::Configs;
+    use crate::model::managers::Managers;
     use crate::model::names::ConfigKind;
     use rstest::rstest;
 
     fn found(workload: WorkloadBuilder, configs: &Configs) -> Vec<String> {
         let workload = workload.build();
-        let findings = find(&WorkloadSight { workload: &workload, configs });
+        let findings =
+            find(&WorkloadSight { workload: &workload, configs, managers: &Managers::default(), autoscaler: None });
         let line = |finding| match finding {
             Finding::MissingReference(missing) => {
                 format!("{}[{}]", missing.config.local(), missing.key.map(|key| key.to_string()).unwrap_or_default())
