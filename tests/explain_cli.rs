@@ -99,7 +99,11 @@ Reload: not known, since its DriftReport is not in the files
 
 #[rstest]
 #[case("rs/web-1", "CountsAsItsOwner", "Deployment/web owns it and counts in its place; explain that one")]
-#[case("cronjobs/nightly", "KindDoesNotRoll", "the next run of a CronJob reads anew by itself")]
+#[case(
+    "cronjobs/nightly",
+    "KindDoesNotRoll",
+    "the next run of a CronJob reads anew by itself; with --rerun-jobs, it runs once at a change"
+)]
 fn what_does_not_roll_says_why(#[case] object: &str, #[case] reason: &str, #[case] message: &str) {
     let explained = explained(object, OBJECTS);
     assert_eq!((&explained["rolls"], &explained["reason"]), (&json!("No"), &json!(reason)));

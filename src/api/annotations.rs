@@ -14,6 +14,8 @@ pub const MIN_INTERVAL: &str = "restamp.dev/min-interval";
 pub const ROLLOUT_STRATEGY: &str = "restamp.dev/rollout-strategy";
 /// On a pod template, by restamp: the stamp.
 pub const CONFIG_HASH: &str = "restamp.dev/config-hash";
+/// On a Job that restamp made while it makes another one again: what that one will be.
+pub const RERUN: &str = "restamp.dev/rerun";
 /// On a config: `reload`, `drift` or `all`.
 pub const IGNORE: &str = "restamp.dev/ignore";
 /// On a config: keys that may be there without being declared.

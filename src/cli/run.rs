@@ -19,6 +19,7 @@ use crate::connect::Target;
 use crate::model::names::WorkloadKind;
 use crate::model::participation::{Participation, Stakater};
 use crate::model::policy::{Adopt, Edge, Policy};
+use crate::model::rerun::Reruns;
 use crate::model::selector::LabelSelector;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
@@ -71,6 +72,10 @@ pub struct Args {
     /// Never roll this kind of workload, such as DaemonSet; may be given more than once
     #[arg(long, value_name = "KIND")]
     ignore_workload_kind: Vec<WorkloadKind>,
+    /// Let annotated Jobs and CronJobs count: a Job that has not succeeded is made again, a CronJob runs once now; needs the
+    /// rights in deploy/rerun-jobs/role.yaml
+    #[arg(long)]
+    rerun_jobs: bool,
     /// Decide, log, count and record Events, but write no workload and no record
     #[arg(long)]
     dry_run: bool,
@@ -111,6 +116,7 @@ impl Args {
             },
             unsaid: if self.auto_reload_all { AutoReload::Everything } else { AutoReload::Off },
             ignored: self.ignore_workload_kind.iter().copied().collect(),
+            reruns: if self.rerun_jobs { Reruns::Yes } else { Reruns::No },
         }
     }
 }

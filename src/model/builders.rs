@@ -16,7 +16,6 @@ use crate::model::custom::CustomKind;
 use crate::model::custom::rollout::Lever;
 use crate::model::decide::{self, Decision};
 use crate::model::digest::{HashKey, Keyring};
-use crate::model::fields::Fields;
 use crate::model::fingerprint::Fingerprint;
 use crate::model::last_applied::LastApplied;
 use crate::model::managed_fields::{ManagerEntry, Operation};
@@ -25,6 +24,7 @@ use crate::model::observe::{News, Sight};
 use crate::model::pod::{Phase, Pod, PodRevision, RunningContainer, Started};
 use crate::model::policy::Policy;
 use crate::model::record::Record;
+use crate::model::rerun::{JobPhase, Overlap, Run, Schedule};
 use crate::model::workload::{Owned, Progress, Revision, Strategy, Workload};
 
 /// A pod's spec from JSON.
@@ -191,6 +191,20 @@ pub(crate) fn daemon_set(name: &str) -> WorkloadBuilder {
     WorkloadBuilder::new(WorkloadKind::DaemonSet, name, Revision::TemplateGeneration(Some("1".to_owned())))
 }
 
+/// A Job that is not over, adopted long ago, with one container named `app`.
+pub(crate) fn job(name: &str) -> WorkloadBuilder {
+    let mut job = WorkloadBuilder::new(WorkloadKind::Job, name, Revision::Unknown);
+    job.workload.progress = Progress::Unknown;
+    job.run(Run::Job(JobPhase::Due))
+}
+
+/// A CronJob that runs by its schedule, adopted long ago, with one container named `app`.
+pub(crate) fn cron_job(name: &str) -> WorkloadBuilder {
+    let mut cron_job = WorkloadBuilder::new(WorkloadKind::CronJob, name, Revision::Unknown);
+    cron_job.workload.progress = Progress::Unknown;
+    cron_job.run(Run::CronJob(Schedule::Active { overlap: Overlap::Allowed, running: 0, last: None }))
+}
+
 /// The same for a custom kind, of whose pods' revisions nothing is known.
 pub(crate) fn custom(kind: &'static CustomKind, name: &str) -> WorkloadBuilder {
     WorkloadBuilder::new(WorkloadKind::Custom(kind), name, Revision::Unknown)
@@ -219,13 +233,14 @@ impl WorkloadBuilder {
             opt_in: OptIn { auto_reload: Some(AutoReload::Everything), ..OptIn::default() },
             annotations: None,
             consumption: Consumption::default(),
-            fields: Fields::default(),
+            fields: Box::default(),
             stamp: None,
             strategy: Strategy::Rolling,
             progress: Progress::Complete { pods: 1 },
             revision,
             lever: Lever::Template,
             template_in: None,
+            run: Run::NotOne,
         };
         let containers = vec![json!({"name": "app", "env": [], "envFrom": [], "volumeMounts": []})];
         Self { workload, init: Vec::new(), containers, volumes: Vec::new(), optional: false }
@@ -383,6 +398,12 @@ impl WorkloadBuilder {
     /// Whose controller works towards this revision.
     pub(crate) fn revision(mut self, revision: Revision) -> Self {
         self.workload.revision = revision;
+        self
+    }
+
+    /// A Job or CronJob that is this far.
+    pub(crate) fn run(mut self, run: Run) -> Self {
+        self.workload.run = run;
         self
     }
 

@@ -10,6 +10,7 @@ use crate::model::delivered;
 use crate::model::names::WorkloadKind;
 use crate::model::observe::Sight;
 use crate::model::record::Record;
+use crate::model::rerun;
 use crate::model::revision;
 use crate::model::workload::{Progress, Strategy, Workload};
 
@@ -46,6 +47,8 @@ pub enum WaitReason {
     StampGone,
     /// The last rollout was not long enough ago.
     MinInterval,
+    /// A run is under way that no other one may overlap.
+    RunInProgress,
 }
 
 impl fmt::Display for WaitReason {
@@ -55,6 +58,9 @@ impl fmt::Display for WaitReason {
             Self::OthersRollout => "waits for the rollout in progress, whose pods read the change as they start",
             Self::StampGone => "waits before it stamps again, since somebody removed the stamp",
             Self::MinInterval => "waits until the last rollout is as long ago as restamp.dev/min-interval asks",
+            Self::RunInProgress => {
+                "waits for the run in progress, since its concurrencyPolicy allows no other beside it"
+            }
         })
     }
 }
@@ -144,6 +150,9 @@ pub fn decide(record: &Record, sight: &Sight<'_>) -> Decision {
     if record.open_entries().next().is_none() {
         return Decision::Nothing;
     }
+    if let Some(decision) = rerun::decide(record, sight) {
+        return decision;
+    }
     if sight.workload.deleting {
         return Decision::Hold(Hold::BeingDeleted);
     }
@@ -164,6 +173,7 @@ pub fn decide(record: &Record, sight: &Sight<'_>) -> Decision {
         stamp_gone(record, sight),
         others_rollout(record, sight),
         min_interval(record, sight),
+        rerun::running(sight),
     ];
     waits.into_iter().flatten().next().unwrap_or(Decision::Stamp)
 }

@@ -135,6 +135,16 @@ impl HashKey {
         self.finish(hash)
     }
 
+    /// The digest of some text that was written down where others may write too.
+    pub fn seal(&self, parts: &[&str]) -> Digest {
+        let mut hash = self.mac();
+        part(&mut hash, b"seal");
+        for text in parts {
+            part(&mut hash, text.as_bytes());
+        }
+        self.finish(hash)
+    }
+
     fn start(&self, what: &str, config: &ConfigId) -> Hmac<Sha256> {
         let mut hash = self.mac();
         part(&mut hash, what.as_bytes());

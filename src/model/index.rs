@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::model::cause::Cause;
 use crate::model::config::{Config, Configs};
 use crate::model::digest::Keyring;
 use crate::model::index::lists::{Ended, Lists};
@@ -19,9 +18,12 @@ use crate::model::participation::Participation;
 use crate::model::pod::Pod;
 use crate::model::policy::Policy;
 use crate::model::record::Record;
+use crate::model::rerun::placeholder::Placeholder;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
+
+pub use stamps::{Act, StampOrder};
 
 /// An object as the index takes it.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub enum Object {
     Config(Config),
     /// An object with a pod template, that nothing owns.
     Workload(Workload),
+    /// The placeholder of a Job that is being made again.
+    Placeholder(Placeholder),
     /// A ReplicaSet that a Deployment owns.
     ReplicaSet(OwnedReplicaSet),
     /// A pod that a controller owns.
@@ -124,6 +128,8 @@ pub struct Index {
     referrers: HashMap<WorkloadId, WorkloadId>,
     replica_sets: HashMap<Uid, OwnedReplicaSet>,
     replica_sets_of: HashMap<Uid, BTreeSet<Uid>>,
+    /// The placeholders of Jobs that are being made again.
+    placeholders: HashMap<Uid, Placeholder>,
     pods: HashMap<Uid, Pod>,
     pods_of: HashMap<Uid, BTreeSet<Uid>>,
     /// ReplicaSets that pods name and that were not seen yet, or no more, with their namespace.
@@ -154,6 +160,7 @@ impl Index {
             referrers: HashMap::new(),
             replica_sets: HashMap::new(),
             replica_sets_of: HashMap::new(),
+            placeholders: HashMap::new(),
             pods: HashMap::new(),
             pods_of: HashMap::new(),
             unplaced: HashMap::new(),
@@ -252,6 +259,12 @@ impl Index {
                 self.forget_birth_of_the_opted_out(&id);
                 self.look(&id, now, work);
             }
+            let placeholders = self
+                .placeholders
+                .values()
+                .map(|placeholder| &placeholder.original)
+                .filter(|id| extent.covers(&id.namespace));
+            work.workloads.extend(placeholders.cloned());
             let configs = self.configs.iter().map(|config| &config.id).filter(|id| extent.covers(&id.namespace));
             work.configs.extend(configs.cloned());
         }
@@ -264,12 +277,18 @@ impl Index {
         let workloads = workloads.filter(move |id| Watched::Workload(id.kind) == kind).cloned().map(Identity::Workload);
         let replica_sets = self.replica_sets.values().filter(|set| extent.covers(&set.namespace)).map(|set| &set.uid);
         let pods = self.pods.values().filter(|pod| extent.covers(&pod.namespace)).map(|pod| &pod.uid);
+        let placeholders = self
+            .placeholders
+            .values()
+            .filter(|placeholder| extent.covers(&placeholder.original.namespace))
+            .map(|placeholder| &placeholder.uid);
         let reports = self.stored.keys().filter(|id| extent.covers(&id.namespace));
         match kind {
             Watched::Config(_) => Box::new(configs),
             Watched::Workload(WorkloadKind::ReplicaSet) => {
                 Box::new(workloads.chain(replica_sets.cloned().map(Identity::Uid)))
             }
+            Watched::Workload(WorkloadKind::Job) => Box::new(workloads.chain(placeholders.cloned().map(Identity::Uid))),
             Watched::Workload(WorkloadKind::Pod) => Box::new(workloads.chain(pods.cloned().map(Identity::Uid))),
             Watched::Workload(_) => Box::new(workloads),
             Watched::Report => Box::new(reports.cloned().map(Identity::Workload)),
@@ -282,6 +301,10 @@ impl Index {
         match object {
             Object::Config(config) => self.insert_config(config, seen, now, work),
             Object::Workload(workload) => self.insert_workload(workload, seen, now, work),
+            Object::Placeholder(placeholder) => {
+                work.workloads.insert(placeholder.original.clone());
+                self.placeholders.insert(placeholder.uid.clone(), placeholder);
+            }
             Object::ReplicaSet(replica_set) => {
                 let deployment = replica_set.deployment.clone();
                 self.replica_sets_of.entry(deployment.clone()).or_default().insert(replica_set.uid.clone());
@@ -434,30 +457,12 @@ impl Index {
     }
 }
 
-/// One stamp to be sent: where, on which state, and its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StampOrder {
-    /// The workload.
-    pub workload: WorkloadId,
-    /// Its uid: a workload that was made again is another one.
-    pub uid: Uid,
-    /// From when on its pods are to be restarted, where a rollout is not what its owner wants.
-    pub restart_at: Option<Timestamp>,
-    /// The version that was decided on: on another one, the API server refuses.
-    pub version: ResourceVersion,
-    /// The stamp.
-    pub text: String,
-    /// What it answers.
-    pub cause: Cause,
-    /// When the first of the changes that it answers was seen.
-    pub due_since: Timestamp,
-}
-
 impl Object {
     fn identity(&self) -> Identity {
         match self {
             Self::Config(config) => Identity::Config(config.id.clone()),
             Self::Workload(workload) => Identity::Workload(workload.id.clone()),
+            Self::Placeholder(placeholder) => Identity::Uid(placeholder.uid.clone()),
             Self::ReplicaSet(replica_set) => Identity::Uid(replica_set.uid.clone()),
             Self::Pod(pod) => Identity::Uid(pod.uid.clone()),
             Self::Report(stored) => Identity::Workload(stored.workload.clone()),
@@ -469,6 +474,7 @@ impl Object {
         match self {
             Self::Config(config) => &config.id.namespace,
             Self::Workload(workload) => &workload.id.namespace,
+            Self::Placeholder(placeholder) => &placeholder.original.namespace,
             Self::ReplicaSet(replica_set) => &replica_set.namespace,
             Self::Pod(pod) => &pod.namespace,
             Self::Report(stored) => &stored.workload.namespace,
@@ -481,7 +487,7 @@ impl Object {
             Self::Config(config) => config.resource_version,
             Self::Workload(workload) => workload.version,
             Self::Pod(pod) => pod.version,
-            Self::ReplicaSet(_) | Self::Report(_) | Self::Namespace(_) => None,
+            Self::Placeholder(_) | Self::ReplicaSet(_) | Self::Report(_) | Self::Namespace(_) => None,
         }
     }
 }

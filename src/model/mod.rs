@@ -32,6 +32,7 @@ pub mod record;
 pub mod reloader;
 pub mod report;
 pub mod report_delay;
+pub mod rerun;
 pub mod revision;
 pub mod scope;
 pub mod selector;

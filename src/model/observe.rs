@@ -16,6 +16,7 @@ use crate::model::names::{ConfigId, ConfigName, KeyName, Name, ResourceVersion, 
 use crate::model::pod::{Pod, Started};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::record::{Answer, Entry, LastStamp, Record};
+use crate::model::rerun::Run;
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
 
@@ -121,7 +122,10 @@ impl Record {
                 }
             }
         }
-        news.extend(self.observe_stamp(sight, keyring));
+        // The template of a Job never changes, and a CronJob is not stamped.
+        if sight.workload.run == Run::NotOne {
+            news.extend(self.observe_stamp(sight, keyring));
+        }
         news
     }
 
@@ -166,9 +170,8 @@ impl Record {
         for entry in &mut self.entries {
             match &mut entry.change {
                 Some(change) if fits => change.answer = Answer::Stamped,
-                Some(change) => change.answer = Answer::None,
                 None if fits => {}
-                None => {
+                Some(_) | None => {
                     let config = sight.consumed.get(&entry.config.within(&sight.workload.id.namespace));
                     entry.open(sight.now, config.and_then(ConsumedConfig::version), BTreeSet::new());
                 }

@@ -6,7 +6,9 @@ use crate::api::auto_reload::AutoReload;
 use crate::api::opt_in::OptIn;
 use crate::model::counting::Counting;
 use crate::model::names::WorkloadKind;
+use crate::model::rerun::Reruns;
 use crate::model::selector::LabelSelector;
+use crate::model::workload::Workload;
 
 /// What the flags say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -17,6 +19,8 @@ pub struct Participation {
     pub unsaid: AutoReload,
     /// Kinds of workload that are never rolled.
     pub ignored: BTreeSet<WorkloadKind>,
+    /// What becomes of Jobs and CronJobs.
+    pub reruns: Reruns,
 }
 
 /// Where Reloader's annotations count.
@@ -39,15 +43,15 @@ impl Stakater {
 }
 
 impl Participation {
-    /// What counts for a workload of this kind of which this is said, with this default.
+    /// What counts for this workload, of which this is said, with this default.
     pub fn counting(
         &self,
-        kind: WorkloadKind,
+        workload: &Workload,
         opt_in: &OptIn,
         default: AutoReload,
         before: Option<&Counting>,
     ) -> Counting {
-        if self.ignored.contains(&kind) {
+        if self.ignored.contains(&workload.id.kind) || !self.reruns.may_run(workload) {
             return Counting::default();
         }
         opt_in.counting(default, before)

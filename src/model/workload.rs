@@ -15,6 +15,7 @@ use crate::model::consumption::Consumption;
 use crate::model::custom::rollout::Lever;
 use crate::model::fields::Fields;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
+use crate::model::rerun::Run;
 
 /// What restamp keeps of an object that owns a pod template.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +41,7 @@ pub struct Workload {
     /// What its containers read.
     pub consumption: Consumption,
     /// How it differs from its manifest.
-    pub fields: Fields,
+    pub fields: Box<Fields>,
     /// The stamp that its pod template carries.
     pub stamp: Option<String>,
     /// How its controller replaces pods.
@@ -53,6 +54,8 @@ pub struct Workload {
     pub lever: Lever,
     /// The workload that has its pod template, where it has none itself: that one rolls it.
     pub template_in: Option<WorkloadId>,
+    /// How far it is, if it is a Job or CronJob.
+    pub run: Run,
 }
 
 /// Whether a controller owns an object, and whether that one counts in its place.
@@ -178,13 +181,14 @@ impl Workload {
             owned: Owned::of(kind, metadata),
             opt_in: OptIn::read(metadata.annotations.as_ref(), annotations),
             annotations: Annotations::with_stakater(metadata.annotations.as_ref(), annotations).map(Box::new),
-            fields: Fields::default(),
+            fields: Box::default(),
             stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
             strategy: Strategy::Rolling,
             progress: Progress::Unobserved,
             revision: Revision::Unknown,
             lever: Lever::Template,
             template_in: None,
+            run: Run::NotOne,
         })
     }
 
@@ -207,7 +211,7 @@ impl Workload {
             updated: status.updated_replicas.unwrap_or_default(),
         });
         workload.revision = Revision::OfReplicaSet(annotation(&object.metadata, DEPLOYMENT_REVISION));
-        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
 
@@ -230,7 +234,7 @@ impl Workload {
             updated: if complete { status.replicas } else { status.updated_replicas.unwrap_or_default() },
         });
         workload.revision = Revision::Hash(status.update_revision);
-        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
 
@@ -248,28 +252,35 @@ impl Workload {
             updated: status.updated_number_scheduled.unwrap_or_default(),
         });
         workload.revision = Revision::TemplateGeneration(annotation(&object.metadata, TEMPLATE_GENERATION));
-        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
 
     /// Reads a ReplicaSet.
     pub fn of_replica_set(object: &ReplicaSet) -> Option<Self> {
         let workload = Self::new(WorkloadKind::ReplicaSet, &object.metadata, object.spec.template.as_ref().into())?;
-        Some(Self { fields: Fields::of(&workload.id, &object.metadata, &object.spec), ..workload })
+        Some(Self { fields: Fields::of(&workload.id, &object.metadata, &object.spec).into(), ..workload })
     }
 
     /// Reads a Job.
     pub fn of_job(object: &Job) -> Option<Self> {
         let template = object.spec.as_ref().map(|spec| &spec.template);
-        let workload = Self::new(WorkloadKind::Job, &object.metadata, template.into())?;
-        Some(Self { fields: Fields::of(&workload.id, &object.metadata, &object.spec), ..workload })
+        let mut workload = Self::new(WorkloadKind::Job, &object.metadata, template.into())?;
+        workload.progress = Progress::Unknown;
+        workload.run = Run::of_job(object);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
+        Some(workload)
     }
 
     /// Reads a CronJob.
     pub fn of_cron_job(object: &CronJob) -> Option<Self> {
         let job = object.spec.job_template.spec.as_ref();
-        let workload = Self::new(WorkloadKind::CronJob, &object.metadata, job.map(|job| &job.template).into())?;
-        Some(Self { fields: Fields::of(&workload.id, &object.metadata, &object.spec), ..workload })
+        let template = job.map(|job| &job.template);
+        let mut workload = Self::new(WorkloadKind::CronJob, &object.metadata, template.into())?;
+        workload.progress = Progress::Unknown;
+        workload.run = Run::of_cron_job(object);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
+        Some(workload)
     }
 
     /// Reads a pod, which is its own template.

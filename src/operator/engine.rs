@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
-use kube::Client;
 use kube::runtime::watcher;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
@@ -20,20 +19,21 @@ use crate::model::cause::Cause;
 use crate::model::digest::Keyring;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
-use crate::model::names::{ConfigId, Name, ResourceVersion, WorkloadId};
+use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId};
 use crate::model::participation::Participation;
 use crate::model::policy::Policy;
 use crate::model::report::ReportKey;
 use crate::model::report_delay::ReportDelay;
+use crate::model::rerun::placeholder::Step;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
 use crate::operator::reports::{Reports, Written};
 use crate::operator::retry::Retries;
-use crate::operator::tasks::{Done, Writer};
+use crate::operator::tasks::{Acted, Done, Writer};
 use crate::operator::watch::{Item, Seen, Watches};
-use crate::operator::write::{ChangeCause, Stamped};
+use crate::operator::write::ChangeCause;
 
 /// What the engine is told at its start.
 #[derive(Debug, Clone)]
@@ -78,6 +78,8 @@ pub struct Engine {
     pub(super) writer: Writer,
     /// The workloads with a stamp under way.
     pub(super) stamping: HashSet<WorkloadId>,
+    /// The last step that was taken of making a Job again, until the watch shows what came of it, or a while has passed.
+    pub(super) steps_taken: HashMap<WorkloadId, (Uid, Step)>,
     /// The versions that the API server refused as outdated.
     pub(super) outdated: HashMap<WorkloadId, ResourceVersion>,
     /// Why a workload's last stamp failed, for its report.
@@ -100,8 +102,8 @@ pub struct Engine {
 impl Engine {
     /// An engine that knows nothing yet. It tells which kinds are not synced yet through `unsynced`.
     pub fn new(
-        client: Client,
-        keyring: Keyring,
+        writer: Writer,
+        keyring: Arc<Keyring>,
         settings: Settings,
         instance: &str,
         metrics: Metrics,
@@ -109,17 +111,18 @@ impl Engine {
         watches: Watches,
     ) -> Self {
         Self {
-            index: Index::new(Arc::new(keyring), settings.policy, instance)
+            index: Index::new(keyring, settings.policy, instance)
                 .within(settings.scope.clone())
                 .with_participation(settings.participation.clone()),
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
             managers: Managers::default(),
-            writer: Writer::new(client, instance, settings.change_cause),
+            writer,
             settings,
             instance: instance.to_owned(),
             metrics,
             stamping: HashSet::new(),
+            steps_taken: HashMap::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),
             held: BTreeMap::new(),
@@ -236,6 +239,7 @@ impl Engine {
         match again {
             Again::Workload(id) => {
                 self.outdated.remove(&id);
+                self.steps_taken.remove(&id);
                 self.review_workload(&id, now);
             }
             Again::Config(id) => self.review_config(&id, now),
@@ -265,17 +269,21 @@ impl Engine {
     fn written(&mut self, done: Done) {
         match done {
             Done::Stamp(order, answer) => self.stamp_ended(order, answer),
+            Done::Step(placeholder, step, answer) => {
+                self.step_ended(&placeholder, step, answer);
+                self.review_workload(&placeholder.original, Timestamp::now());
+            }
             Done::Report(key, answer) => self.report_written(key, answer),
             Done::Event(Ok(())) => {}
             Done::Event(Err(error)) => info!(%error, "an event could not be written"),
         }
     }
 
-    fn stamp_ended(&mut self, order: StampOrder, answer: Result<Stamped, ApiError>) {
+    fn stamp_ended(&mut self, order: StampOrder, answer: Result<Acted, ApiError>) {
         self.stamping.remove(&order.workload);
         let id = order.workload.clone();
         match answer {
-            Ok(stamped) => self.stamp_succeeded(&order, stamped),
+            Ok(acted) => self.stamp_succeeded(&order, &acted),
             Err(error) => self.stamp_failed(&order, &error),
         }
         self.review_workload(&id, Timestamp::now());

@@ -8,6 +8,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
 use crate::model::config::Config;
+use crate::model::names::{Uid, WorkloadId};
 use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
 use crate::operator::api_error::ApiError;
@@ -109,12 +110,17 @@ impl Notice {
 
     /// About a workload.
     pub fn on_workload(workload: &Workload, reason: Reason, note: String) -> Self {
+        Self::on_object(&workload.id, workload.uid.as_ref(), reason, note)
+    }
+
+    /// About an object of the kind of some workload, by its name and uid.
+    pub fn on_object(id: &WorkloadId, uid: Option<&Uid>, reason: Reason, note: String) -> Self {
         let regarding = ObjectReference {
-            api_version: Some(workload.id.kind.api_version().to_owned()),
-            kind: Some(workload.id.kind.as_str().to_owned()),
-            namespace: Some(workload.id.namespace.to_string()),
-            name: Some(workload.id.name.to_string()),
-            uid: workload.uid.as_ref().map(ToString::to_string),
+            api_version: Some(id.kind.api_version().to_owned()),
+            kind: Some(id.kind.as_str().to_owned()),
+            namespace: Some(id.namespace.to_string()),
+            name: Some(id.name.to_string()),
+            uid: uid.map(ToString::to_string),
             ..ObjectReference::default()
         };
         Self { regarding, reason, note }

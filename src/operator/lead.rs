@@ -1,6 +1,7 @@
 //! Leading: what the one replica does that holds the Lease. A standby does none of it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kube::Client;
 use tokio::sync::{mpsc, watch};
@@ -15,6 +16,8 @@ use crate::operator::metrics::Metrics;
 use crate::operator::publish::publish;
 use crate::operator::reloader::look_out;
 use crate::operator::retry::Retries;
+use crate::operator::tasks::Writer;
+use crate::operator::vigil::Vigil;
 use crate::operator::watch::Watches;
 
 /// As many events wait for the engine at most; then the watches wait.
@@ -23,6 +26,7 @@ const BACKLOG: usize = 256;
 /// Leads until it is dropped. It ends by itself only if there is no hash key, or a watch breaks down.
 pub async fn lead(
     client: Client,
+    vigil: Arc<Vigil>,
     namespace: &str,
     settings: Settings,
     metrics: Metrics,
@@ -32,7 +36,7 @@ pub async fn lead(
     let kinds: BTreeSet<_> = scope.watched().collect();
     metrics.begin(&scope);
     stage.send_replace(Stage::Leading(kinds.clone()));
-    let keyring = load_key(&client, namespace).await?;
+    let keyring = Arc::new(load_key(&client, namespace).await?);
     let (unsynced, mut unsynced_kinds) = watch::channel(kinds);
     let (out, seen) = mpsc::channel(BACKLOG);
     let watches = Watches::start(&client, &scope, &metrics, &out);
@@ -45,7 +49,8 @@ pub async fn lead(
         mode: settings.mode,
     };
     let stakater_counts = settings.participation.stakater.is_anywhere();
-    let engine = Engine::new(client.clone(), keyring, settings, namespace, metrics.clone(), unsynced, watches);
+    let writer = Writer::new(client.clone(), namespace, settings.change_cause, vigil.clone(), keyring.clone());
+    let engine = Engine::new(writer, keyring, settings, namespace, metrics.clone(), unsynced, watches);
     let tell = async {
         while unsynced_kinds.changed().await.is_ok() {
             stage.send_replace(Stage::Leading(unsynced_kinds.borrow_and_update().clone()));
@@ -57,6 +62,7 @@ pub async fn lead(
             publish(&client, namespace, &published).await;
             std::future::pending().await
         } => never,
+        never = vigil.keep() => match never {},
         () = look_out(&client, namespace, &metrics), if stakater_counts => Ok(()),
     }
 }

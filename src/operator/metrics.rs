@@ -69,7 +69,10 @@ impl Metrics {
             reloads: registered(
                 &registry,
                 IntCounterVec::new(
-                    Opts::new("restamp_reloads_total", "Stamps that were sent, by what became of them."),
+                    Opts::new(
+                        "restamp_reloads_total",
+                        "Stamps, Jobs made again and runs of CronJobs, by what became of them.",
+                    ),
                     &["namespace", "kind", "result"],
                 )?,
             )?,

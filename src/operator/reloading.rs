@@ -11,7 +11,7 @@ use crate::api::published::Mode;
 use crate::model::cause::Cause;
 use crate::model::decide::{Decision, Hold};
 use crate::model::delivered;
-use crate::model::index::{Event, Object, StampOrder, StoredRecord};
+use crate::model::index::{Act, Event, Object, StampOrder, StoredRecord};
 use crate::model::names::{ConfigId, KeyName, Name, WorkloadId};
 use crate::model::observe::News;
 use crate::model::report;
@@ -21,7 +21,8 @@ use crate::operator::api_error::ApiError;
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
 use crate::operator::metrics::ReloadResult;
-use crate::operator::write::Stamped;
+use crate::operator::rerunning::failure;
+use crate::operator::tasks::Acted;
 
 /// A version that the API server refused as outdated is tried again only if the watch shows no newer one for this long.
 const WATCH_DELAY: SignedDuration = SignedDuration::from_secs(5);
@@ -33,6 +34,11 @@ impl Engine {
         // A stamp under way brings us back when it ends.
         if self.stamping.contains(id) {
             return;
+        }
+        let step = self.index.rerun_step(id).map(|(placeholder, step)| (placeholder.clone(), step));
+        if let Some((placeholder, step)) = step {
+            self.note_hold(id, None);
+            return self.take_step(id, placeholder, step, now);
         }
         let decision = self.index.decide(id, now);
         self.note_hold(id, decision.as_ref());
@@ -90,15 +96,20 @@ impl Engine {
         self.tell_workload(id, Reason::WouldReload, format!("Would reload, were this not a dry run: {cause}"));
     }
 
-    pub(super) fn stamp_succeeded(&mut self, order: &StampOrder, stamped: Stamped) {
+    pub(super) fn stamp_succeeded(&mut self, order: &StampOrder, acted: &Acted) {
         let id = &order.workload;
-        self.index.stamped(order, stamped.version, stamped.generation);
         self.retries.succeeded(&Again::Workload(id.clone()));
         self.failures.remove(id);
         self.metrics.reload(id, ReloadResult::Stamped);
         self.metrics.latency(Timestamp::now().duration_since(order.due_since).as_secs_f64());
         info!(kind = %id.kind, ns = %id.namespace, name = %id.name, cause = order.cause.as_field(), "reload");
-        self.tell_workload(id, Reason::Reloaded, format!("Reloading: {}", order.cause));
+        match acted {
+            Acted::Stamped(stamped) => {
+                self.index.stamped(order, stamped.version, stamped.generation);
+                self.tell_workload(id, Reason::Reloaded, format!("Reloading: {}", order.cause));
+            }
+            Acted::Reran => self.rerun_began(order),
+        }
     }
 
     pub(super) fn stamp_failed(&mut self, order: &StampOrder, error: &ApiError) {
@@ -115,6 +126,7 @@ impl Engine {
         } else {
             self.metrics.reload(id, ReloadResult::Failed);
             let message = match error {
+                _ if matches!(order.act, Act::MakeAgain | Act::Run(_)) => failure(order, error),
                 ApiError::Forbidden(_) => {
                     let plural = id.kind.as_str().to_lowercase();
                     format!("cannot stamp {id}: {error}; grant patch on {plural}s")
@@ -188,6 +200,7 @@ impl Engine {
         let mut changed: BTreeMap<ConfigId, (usize, BTreeSet<KeyName>)> = BTreeMap::new();
         for (id, news) in news {
             match news {
+                News::Changed { .. } if self.is_over(id) => {}
                 News::Changed { config, keys } => {
                     let (workloads, all) = changed.entry(config.within(&id.namespace)).or_default();
                     *workloads += 1;
@@ -222,10 +235,15 @@ impl Engine {
         }
     }
 
-    fn tell_workload(&mut self, id: &WorkloadId, reason: Reason, note: String) {
+    pub(super) fn tell_workload(&mut self, id: &WorkloadId, reason: Reason, note: String) {
         if let Some(tracked) = self.index.workload(id) {
             self.writer.event(Notice::on_workload(&tracked.workload, reason, note));
         }
+    }
+
+    /// Whether it is a Job or CronJob that no change matters to.
+    fn is_over(&self, id: &WorkloadId) -> bool {
+        self.index.workload(id).is_some_and(|tracked| tracked.workload.run.is_over())
     }
 
     /// A workload that is gone leaves nothing behind.

@@ -5,10 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kube::Client;
-use kube_lease_manager::{LeaseManager, LeaseManagerBuilder};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::connect::{ConnectError, Connection, Target};
 use crate::operator::api_error::ApiError;
@@ -16,13 +14,9 @@ use crate::operator::client::in_time;
 use crate::operator::engine::Settings;
 use crate::operator::hash_key::HashKeyError;
 use crate::operator::http::{self, BindError, Stage};
-use crate::operator::lead::lead;
 use crate::operator::metrics::Metrics;
-
-/// The Lease's name.
-const LEASE: &str = "restamp-leader";
-/// How long a shutdown waits for the Lease to be given back.
-const GOODBYE: Duration = Duration::from_secs(5);
+use crate::operator::turns::{LEASE, Turns};
+use crate::operator::vigil::Holding;
 
 /// How to run.
 #[derive(Debug, Clone)]
@@ -98,9 +92,10 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     // A renewal that hangs must fail while there is time for another one.
     let patience = Duration::from_secs(options.lease_seconds.div_ceil(3));
     let lease_client = options.target.connect_for_short_calls(patience).await?.client;
-    let lease = lease(&lease_client, &namespace, options.lease_seconds).await?;
+    let holding = Holding::wanted(namespace, Duration::from_secs(options.lease_seconds))?;
+    let turns = Turns { client, lease_client, holding, settings: options.settings, metrics: metrics.clone() };
     tokio::select! {
-        ended = take_turns(client, &namespace, options.settings, &metrics, lease, &stage) => ended,
+        ended = turns.take(&stage) => ended,
         served = http::serve(listener, metrics.clone(), stages) => {
             warn!(?served, "the HTTP server ended");
             Ok(())
@@ -114,67 +109,4 @@ async fn check_custom_resource(client: &Client, server: String) -> Result<(), Ru
         Err(ApiError::NotFound) => Err(RunError::NoCustomResource),
         Err(cause) => Err(RunError::Unreachable { server, cause }),
     }
-}
-
-async fn lease(client: &Client, namespace: &str, seconds: u64) -> Result<LeaseManager, RunError> {
-    let builder = LeaseManagerBuilder::new(client.clone(), LEASE).with_namespace(namespace);
-    let builder = builder.with_identity(identity()?).with_duration(seconds).with_grace(seconds.div_ceil(3));
-    let failed = |cause: String| RunError::Lease { namespace: namespace.to_owned(), cause };
-    builder.build().await.map_err(|error| match error {
-        kube_lease_manager::LeaseManagerError::KubeError(error) => failed(ApiError::from(error).to_string()),
-        error => failed(error.to_string()),
-    })
-}
-
-/// Who holds the Lease: the pod, and which of its processes.
-fn identity() -> Result<String, RunError> {
-    let mut process = [0; 4];
-    getrandom::fill(&mut process).map_err(RunError::Random)?;
-    let process: String = process.iter().map(|byte| format!("{byte:02x}")).collect();
-    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "restamp".to_owned());
-    Ok(format!("{host}_{process}"))
-}
-
-/// Leads whenever the Lease is ours.
-async fn take_turns(
-    client: Client,
-    namespace: &str,
-    settings: Settings,
-    metrics: &Metrics,
-    lease: LeaseManager,
-    stage: &watch::Sender<Stage>,
-) -> Result<(), RunError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
-    let (mut ours, keeper) = lease.watch().await;
-    info!("waiting for the lease");
-    let ended = loop {
-        let leading = *ours.borrow_and_update();
-        let turn = async {
-            if !leading {
-                return std::future::pending().await;
-            }
-            info!("leading");
-            lead(client.clone(), namespace, settings.clone(), metrics.clone(), stage).await
-        };
-        tokio::select! {
-            // The end of our turn counts before anything that there is to do in it.
-            biased;
-            changed = ours.changed() => if changed.is_err() {
-                break Err(RunError::Lease { namespace: namespace.to_owned(), cause: "it can't be renewed".to_owned() });
-            },
-            _ = terminate.recv() => break Ok(()),
-            _ = interrupt.recv() => break Ok(()),
-            ended = turn => break ended.map_err(RunError::from).and(Err(RunError::WatchesEnded)),
-        }
-        metrics.end();
-        stage.send_replace(Stage::Standby);
-    };
-    info!("stopping");
-    // The lease is given back when nobody asks for it any more.
-    drop(ours);
-    if tokio::time::timeout(GOODBYE, keeper).await.is_err() {
-        warn!("the lease could not be given back in time; it runs out by itself");
-    }
-    ended
 }

@@ -8,22 +8,37 @@ use tokio::task::JoinSet;
 use tracing::error;
 
 use crate::api::drift_report::DriftReport;
-use crate::model::index::StampOrder;
+use crate::model::digest::Keyring;
+use crate::model::index::{Act, StampOrder};
 use crate::model::report::ReportKey;
+use crate::model::rerun::placeholder::{Placeholder, Step};
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
 use crate::operator::reports::{Order, Written};
+use crate::operator::rerun::{Rerunner, Taken};
+use crate::operator::vigil::Vigil;
 use crate::operator::write::{self, ChangeCause, Stamped};
 
 /// A write that ended.
 #[derive(Debug)]
 pub enum Done {
-    /// A stamp.
-    Stamp(StampOrder, Result<Stamped, ApiError>),
+    /// A stamp, or what takes its place.
+    Stamp(StampOrder, Result<Acted, ApiError>),
+    /// A step of making a Job again.
+    Step(Placeholder, Step, Result<Taken, ApiError>),
     /// A report.
     Report(ReportKey, Result<Written, ApiError>),
     /// An Event.
     Event(Result<(), ApiError>),
+}
+
+/// What was done to a workload, so that it reads a change.
+#[derive(Debug)]
+pub enum Acted {
+    /// It has a stamp.
+    Stamped(Stamped),
+    /// A Job makes way for the new one, or a CronJob runs.
+    Reran,
 }
 
 /// As many writes are on their way at once; the rest waits its turn. Stamps have lanes of their own.
@@ -34,18 +49,28 @@ pub struct Writer {
     client: Client,
     instance: Arc<str>,
     change_cause: ChangeCause,
+    rerunner: Rerunner,
+    vigil: Arc<Vigil>,
     stamps: Arc<Semaphore>,
     others: Arc<Semaphore>,
     tasks: JoinSet<Done>,
 }
 
 impl Writer {
-    /// A writer for the installation of this name.
-    pub fn new(client: Client, instance: &str, change_cause: ChangeCause) -> Self {
+    /// A writer for the installation of this name, that writes while it is sure to be the leader.
+    pub fn new(
+        client: Client,
+        instance: &str,
+        change_cause: ChangeCause,
+        vigil: Arc<Vigil>,
+        keyring: Arc<Keyring>,
+    ) -> Self {
         Self {
+            rerunner: Rerunner::new(client.clone(), instance, keyring),
             client,
             instance: instance.into(),
             change_cause,
+            vigil,
             stamps: Arc::new(Semaphore::new(LANES)),
             others: Arc::new(Semaphore::new(LANES)),
             tasks: JoinSet::new(),
@@ -64,22 +89,40 @@ impl Writer {
         }
     }
 
-    /// Starts a stamp.
+    /// Starts a stamp, or what takes its place.
     pub fn stamp(&mut self, order: StampOrder) {
         let (client, lanes, change_cause) = (self.client.clone(), self.stamps.clone(), self.change_cause);
+        let (rerunner, vigil) = (self.rerunner.clone(), self.vigil.clone());
         self.tasks.spawn(async move {
             // The semaphore is never closed.
             let _lane = lanes.acquire().await.ok();
-            let answer = write::stamp(&client, &order, change_cause).await;
+            vigil.is_over().await;
+            let answer = match &order.act {
+                Act::Stamp | Act::RestartAt(_) => write::stamp(&client, &order, change_cause).await.map(Acted::Stamped),
+                Act::MakeAgain => rerunner.make_again(&order).await.map(|()| Acted::Reran),
+                Act::Run(name) => rerunner.run(&order, name).await.map(|()| Acted::Reran),
+            };
             Done::Stamp(order, answer)
+        });
+    }
+
+    /// Starts a step of making a Job again.
+    pub fn step(&mut self, placeholder: Placeholder, step: Step) {
+        let (rerunner, lanes, vigil) = (self.rerunner.clone(), self.stamps.clone(), self.vigil.clone());
+        self.tasks.spawn(async move {
+            let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
+            let answer = rerunner.take(&placeholder, &step).await;
+            Done::Step(placeholder, step, answer)
         });
     }
 
     /// Starts the write of a report.
     pub fn report(&mut self, key: ReportKey, order: Order) {
-        let (client, lanes) = (self.client.clone(), self.others.clone());
+        let (client, lanes, vigil) = (self.client.clone(), self.others.clone(), self.vigil.clone());
         self.tasks.spawn(async move {
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             let answer = write_report(&client, &key, order).await;
             Done::Report(key, answer)
         });
@@ -88,8 +131,10 @@ impl Writer {
     /// Starts an Event.
     pub fn event(&mut self, notice: Notice) {
         let (client, lanes, instance) = (self.client.clone(), self.others.clone(), self.instance.clone());
+        let vigil = self.vigil.clone();
         self.tasks.spawn(async move {
             let _lane = lanes.acquire().await.ok();
+            vigil.is_over().await;
             Done::Event(events::publish(&client, &instance, notice).await)
         });
     }

@@ -28,6 +28,7 @@ use crate::model::index::Object;
 use crate::model::names::{ConfigKind, Name, WorkloadKind, controller_of};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
+use crate::model::rerun::placeholder::Placeholder;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
@@ -120,9 +121,7 @@ impl Watches {
                 let kinds = watch.scope.kinds;
                 tasks.spawn(watch.run(move |object| replica_set(&object, kinds)))
             }
-            Watched::Workload(WorkloadKind::Job) => {
-                tasks.spawn(watch.run(|object: Job| workload(Workload::of_job(&object))))
-            }
+            Watched::Workload(WorkloadKind::Job) => tasks.spawn(watch.run(|object: Job| job(&object))),
             Watched::Workload(WorkloadKind::CronJob) => {
                 tasks.spawn(watch.run(|object: CronJob| workload(Workload::of_cron_job(&object))))
             }
@@ -160,6 +159,11 @@ impl From<Object> for Item {
 
 fn workload(workload: Option<Workload>) -> Option<Item> {
     workload.filter(Workload::is_its_own).map(|workload| Object::Workload(workload).into())
+}
+
+fn job(object: &Job) -> Option<Item> {
+    let placeholder = Placeholder::of(&object.metadata).map(|placeholder| Object::Placeholder(placeholder).into());
+    placeholder.or_else(|| workload(Workload::of_job(object)))
 }
 
 fn replica_set(object: &ReplicaSet, kinds: &[CustomKind]) -> Option<Item> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::annotations::CONFIG_HASH;
 use crate::api::drift_report::{DriftReport, DriftReportStatus};
 use crate::model::custom::CustomKind;
-use crate::model::index::StampOrder;
+use crate::model::index::{Act, StampOrder};
 use crate::model::names::{ResourceVersion, WorkloadKind};
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
@@ -59,9 +59,11 @@ pub async fn stamp(client: &Client, order: &StampOrder, change_cause: ChangeCaus
 /// annotation on the object itself.
 fn stamp_patch(order: &StampOrder, mut metadata: Value) -> Value {
     let kind = order.workload.kind;
-    let spec = match order.restart_at {
-        None => json!({"template": {"metadata": {"annotations": {(CONFIG_HASH): order.text}}}}),
-        Some(time) => {
+    let spec = match order.act {
+        Act::Stamp | Act::MakeAgain | Act::Run(_) => {
+            json!({"template": {"metadata": {"annotations": {(CONFIG_HASH): order.text}}}})
+        }
+        Act::RestartAt(time) => {
             if let Some(metadata) = metadata.as_object_mut() {
                 let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
                 annotations.as_object_mut().map(|all| all.insert(CONFIG_HASH.to_owned(), json!(order.text)));

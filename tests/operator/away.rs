@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT};
-use crate::support::manifests::{config_map, deployment};
+use crate::rerun_jobs;
+use crate::support::kind::{CRON_JOB, DEPLOYMENT, DRIFT_REPORT, JOB};
+use crate::support::manifests::{config_map, cron_job, deployment};
 use crate::support::namespace::{stamp, state};
 use crate::support::{Turn, turn};
 
@@ -116,20 +117,27 @@ async fn a_crash_between_stamp_and_record_does_not_roll_twice() {
 }
 
 #[tokio::test]
-async fn a_standby_takes_over_from_a_leader_that_crashed_and_nothing_rolls_twice() {
+async fn a_crash_between_the_run_of_a_cron_job_and_its_record_runs_it_no_second_time() {
     let turn = turn().await;
-    let ns = turn.namespace("standby").await;
-    let leader = turn.operator(&[]).await;
-    ns.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);
-    let history = ns.adopted(DEPLOYMENT, "w").await;
-    let standby = turn.operator(&[]).await;
-    assert!(!standby.log().contains("leading"), "there are two leaders");
+    let ns = turn.namespace("cron-crash").await;
+    let operator = rerun_jobs::operator(&turn, &[]).await;
+    ns.apply(&[config_map("c", &[("K", "a")]), cron_job("cj")]);
+    rerun_jobs::adopted(&ns, CRON_JOB, "cj").await;
 
-    leader.kill();
-    ns.apply(&[config_map("c", &[("K", "2")])]);
-    ns.reloaded(DEPLOYMENT, "w", "").await;
-    ns.operator_has_caught_up().await;
-    assert_eq!(history.rollouts().await, 1);
+    let records = ReportsReadOnly::on(&turn);
+    ns.apply(&[config_map("c", &[("K", "b")])]);
+    ns.until_all(JOB, "to be run", |jobs| !jobs.is_empty()).await;
+    operator.kill();
+    let report = ns.get(DRIFT_REPORT, "cronjob-cj").await.unwrap();
+    assert!(!report.to_string().contains("\"stamp\""), "the run was recorded: nothing is shown by this");
+    records.writable_again();
+
+    let _operator = turn.operator(&[rerun_jobs::RERUN]).await;
+    ns.until(DRIFT_REPORT, "cronjob-cj", "to say that it ran", |report| {
+        state(report) == "Current" && !report["status"]["reload"]["lastReload"].is_null()
+    })
+    .await;
+    assert_eq!(rerun_jobs::job_names(&ns).await.len(), 1);
 }
 
 #[tokio::test]

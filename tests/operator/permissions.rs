@@ -50,6 +50,8 @@ async fn it_publishes_what_it_watches() {
 #[case("delete pods -ndefault", "no")]
 #[case("create deployments.apps -ndefault", "no")]
 #[case("delete deployments.apps -ndefault", "no")]
+#[case("create jobs.batch -ndefault", "no")]
+#[case("delete jobs.batch -ndefault", "no")]
 #[case("patch deployments.apps --subresource=scale -ndefault", "no")]
 #[case("create leases.coordination.k8s.io -ndefault", "no")]
 #[case("patch customresourcedefinitions.apiextensions.k8s.io --all-namespaces", "no")]

@@ -114,17 +114,22 @@ async fn a_config_without_the_labels_rolls_nothing_and_keeps_nothing_waiting() {
 }
 
 /// Gives an account what `docs/scope.md` says that `--namespace` needs, and no more.
-fn grant_roles(cluster: &Cluster, account: &str, namespaces: &[&Namespace]) {
+pub fn grant_roles(cluster: &Cluster, account: &str, namespaces: &[&Namespace]) {
     cluster.kubectl(&["create", "serviceaccount", account, "--namespace=restamp-system"]);
     let subject = format!("--serviceaccount=restamp-system:{account}");
     cluster.kubectl(&["create", "rolebinding", account, "--role=restamp", &subject, "--namespace=restamp-system"]);
-    let role = std::fs::read_to_string(repository("deploy/namespaced/role.yaml")).unwrap();
+    for ns in namespaces {
+        grant_role(account, ns, "deploy/namespaced/role.yaml");
+    }
+}
+
+/// Gives an account what is in this file, in one namespace.
+pub fn grant_role(account: &str, ns: &Namespace, file: &str) {
+    let role = std::fs::read_to_string(repository(file)).unwrap();
     let role = role.replace(
         "  name: restamp\n  namespace: restamp-system",
         &format!("  name: {account}\n  namespace: restamp-system"),
     );
     assert!(role.contains(account), "{role}");
-    for ns in namespaces {
-        ns.kubectl_reading(&role, &["apply", "--filename=-"]);
-    }
+    ns.kubectl_reading(&role, &["apply", "--filename=-"]);
 }

@@ -133,7 +133,7 @@ impl CustomObject {
         workload.progress = self.progress(&spec);
         if let Some(template) = template.cloned() {
             let spec = CustomSpec { replicas: spec.replicas.0, template };
-            workload.fields = Fields::of(&workload.id, &self.metadata, &spec);
+            workload.fields = Fields::of(&workload.id, &self.metadata, &spec).into();
         }
         if kind.group() == ARGO && kind.kind == ROLLOUT {
             self.read_rollout(&spec, &mut workload);

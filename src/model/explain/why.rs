@@ -163,8 +163,13 @@ impl fmt::Display for Why {
 
 fn does_not_roll(kind: WorkloadKind) -> &'static str {
     match kind {
-        WorkloadKind::Job => "a Job runs once: what it read stays, and a new run reads anew",
-        WorkloadKind::CronJob => "the next run of a CronJob reads anew by itself",
+        WorkloadKind::Job => {
+            "a Job runs once: what it read stays, and a new run reads anew; with --rerun-jobs, one that has not succeeded is \
+             made again"
+        }
+        WorkloadKind::CronJob => {
+            "the next run of a CronJob reads anew by itself; with --rerun-jobs, it runs once at a change"
+        }
         WorkloadKind::Pod => "nothing makes a pod anew that no controller owns",
         WorkloadKind::ReplicaSet => "a ReplicaSet replaces no pods when its template changes",
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::Custom(_) => {

@@ -126,7 +126,8 @@ impl<'a> Case<'a> {
         if let Owned::ByWorkload(owner) = owned {
             return Why::CountsAs(owner.clone());
         }
-        if !id.kind.rolls_by_template() {
+        // A record is kept of a Job only where the operator runs with --rerun-jobs.
+        if !id.kind.rolls_by_template() && self.before.is_none() {
             return Why::KindDoesNotRoll(id.kind);
         }
         let unreadable = opt_in.problems.iter().any(|problem| problem.name == AUTO_RELOAD);
@@ -204,11 +205,15 @@ impl From<&WorkloadId> for Subject {
 pub(super) mod tests {
     use super::*;
     use crate::api::annotations::RELOAD_ON;
+    use crate::api::drift_report::DriftReportStatus;
     use crate::api::opt_in::{Annotations, OptIn};
+    use crate::api::reload_status::ReloadState;
     use crate::model::builders::{WorkloadBuilder, config_map, deployment};
     use crate::model::config::Configs;
     use crate::model::explain::{Rolls, Unknown};
     use crate::model::names::WorkloadKind;
+    use crate::model::record::Record;
+    use crate::model::report;
     use rstest::rstest;
 
     /// What is looked at, of which a test changes what it is about.
@@ -311,6 +316,22 @@ pub(super) mod tests {
     fn it_says_whether_changes_roll_it_at_all(#[case] scene: Scene, #[case] rolls: Rolls, #[case] reason: &str) {
         let verdict = scene.explain().verdict;
         assert_eq!((verdict.rolls, verdict.reason), (rolls, reason), "{}", verdict.message);
+    }
+
+    #[test]
+    fn a_job_counts_where_a_record_of_it_is_kept() {
+        let mut scene = silent().annotated(&[(AUTO_RELOAD, "true")]).of_kind(WorkloadKind::Job);
+        assert_eq!(scene.explain().verdict.reason, "KindDoesNotRoll");
+        let status = ReloadStatus {
+            state: ReloadState::Current,
+            message: String::new(),
+            instance: "restamp-system".to_owned(),
+            last_reload: None,
+            record: Record { counting: Counting::everything(), ..Record::default() },
+        };
+        let status = DriftReportStatus { reload: Some(status), ..DriftReportStatus::default() };
+        scene.report = Sought::Found(report::of_workload(&scene.workload, status));
+        assert_eq!(scene.explain().verdict.reason, "OptedIn");
     }
 
     #[test]

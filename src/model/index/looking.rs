@@ -9,6 +9,8 @@ use crate::model::index::{Index, Tracked, Work};
 use crate::model::names::{WorkloadId, WorkloadKind};
 use crate::model::observe::Sight;
 use crate::model::record::Record;
+use crate::model::rerun::Reruns;
+use crate::model::rerun::placeholder::{self, Placeholder, Step};
 use crate::model::watched::Watched;
 use crate::model::workload::Workload;
 
@@ -20,8 +22,7 @@ impl Index {
         self.load_record(id, &mut tracked);
         let before = tracked.record.take();
         let counting = self.counting(&tracked.workload, before.as_ref().map(|record| &record.counting));
-        let has_template = id.kind.rolls_by_template() && tracked.workload.template_in.is_none();
-        let rolls = has_template && !counting.is_off();
+        let rolls = tracked.workload.template_in.is_none() && !counting.is_off();
         if rolls && tracked.other_instance.is_none() {
             tracked.record = match self.unsynced(&tracked.workload) {
                 Some(_) => before,
@@ -115,6 +116,17 @@ impl Index {
             return Some(Decision::Hold(Hold::NotSynced { kind: kind.as_str() }));
         }
         self.with_sight(tracked, &record.counting, now, |sight| Some(decide::decide(record, sight)))
+    }
+
+    /// The placeholder of a Job that is to be made again, and what is to be done about it. Nothing while Jobs are not all known.
+    pub fn rerun_step(&self, id: &WorkloadId) -> Option<(&Placeholder, Step)> {
+        let is_known = self.lists.is_synced_in(Watched::Workload(WorkloadKind::Job), &id.namespace);
+        if self.participation.reruns == Reruns::No || !is_known {
+            return None;
+        }
+        let ours = |placeholder: &&Placeholder| placeholder.original == *id && placeholder.instance == self.instance;
+        let placeholder = self.placeholders.values().find(ours)?;
+        Some((placeholder, placeholder::next(placeholder, self.workloads.get(id).map(|tracked| &tracked.workload))))
     }
 
     /// Every open change of this workload is delivered.

@@ -95,7 +95,7 @@ impl Index {
     }
 
     fn counting_with(&self, workload: &Workload, default: AutoReload, before: Option<&Counting>) -> Counting {
-        self.participation.counting(workload.id.kind, self.opt_in_of(workload), default, before)
+        self.participation.counting(workload, self.opt_in_of(workload), default, before)
     }
 
     /// Whether anything counts for this workload, or would if it were known what its namespace wants.

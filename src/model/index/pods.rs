@@ -40,11 +40,14 @@ impl Index {
         self.workloads.get(id).and_then(|tracked| tracked.workload.template_in.as_ref()).or(Some(id))
     }
 
-    /// A ReplicaSet or pod that a controller owns is gone, or another one owns it now.
+    /// A ReplicaSet or pod that a controller owns is gone, or another one owns it now; or the placeholder of a Job is gone.
     pub(super) fn remove_owned(&mut self, uid: &Uid, work: &mut Work) {
         if let Some(replica_set) = self.replica_sets.remove(uid) {
             remove_from(&mut self.replica_sets_of, &replica_set.deployment, uid);
             self.place(uid);
+        }
+        if let Some(placeholder) = self.placeholders.remove(uid) {
+            work.workloads.insert(placeholder.original);
         }
         if let Some(pod) = self.pods.remove(uid) {
             remove_from(&mut self.pods_of, &pod.owner, uid);

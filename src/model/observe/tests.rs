@@ -303,6 +303,17 @@ fn after_a_crash_a_stamp_for_a_state_that_is_no_more_opens_every_entry() {
 }
 
 #[test]
+fn after_a_crash_a_stamp_for_a_state_that_is_no_more_dates_what_is_open_anew() {
+    // Open since the first second; a later stamp was made for what the record never knew, and pods started on that.
+    let mut record = with(w(), c("1")).adopt();
+    with(w(), c("2").at_version(10)).observe(&mut record);
+    let other = with(w(), c("3")).stamp();
+    let live = with(w().generation(2).stamp(&other), c("2").at_version(12)).after_a_restart();
+    live.second(60).observe(&mut record);
+    assert_eq!(change(&record).map(|change| (change.last_seen, change.answer)), Some((at(60), Answer::None)));
+}
+
+#[test]
 fn a_stamp_whose_answer_was_lost_answers_nothing_that_changed_after_it_was_sent() {
     // Set to 2, a stamp sent; set to 3 and back to 2 before it is seen: its pods may have read 3.
     let mut record = with(w(), c("1")).adopt();

@@ -95,6 +95,8 @@ pub struct World {
     on_their_way: Vec<OnItsWay>,
     /// What the record that is written down knows of.
     durable: (Option<Uid>, Seen),
+    /// What the stamp with this text was made for, of the workload with this uid.
+    stamped: Option<(Uid, String, Seen)>,
     clock_skew: i64,
     kinds: Vec<Watched>,
     /// As many stamps as may be: changes, and moments at which their order is unclear.
@@ -120,6 +122,7 @@ impl World {
             life: 0,
             on_their_way: Vec::new(),
             durable: (None, Seen::new()),
+            stamped: None,
             clock_skew: 700,
             kinds: Cluster::watched(kind),
             allowed: 0,
@@ -150,7 +153,13 @@ impl World {
     fn start(&mut self) {
         if self.operator.is_none() {
             self.life += 1;
-            self.operator = Some(Operator::new(self.kind, self.durable.clone()));
+            let mut seen = self.durable.clone();
+            // A stamp tells of what it was made for, while it is there.
+            let live = self.cluster.workload.as_ref().and_then(|workload| workload.template.stamp.as_deref());
+            let stamped =
+                self.stamped.iter().filter(|(uid, text, _)| seen.0.as_ref() == Some(uid) && live == Some(text));
+            seen.1.extend(stamped.flat_map(|(_, _, its)| its.iter().copied()).collect::<Vec<_>>());
+            self.operator = Some(Operator::new(self.kind, seen));
         }
     }
 
@@ -213,9 +222,8 @@ impl World {
         }
         let OnItsWay { order, sender, seen } = self.on_their_way.remove(stamp % self.on_their_way.len());
         let landed = self.cluster.stamp(&order);
-        if landed.is_some() && self.durable.0.as_ref() == Some(&order.uid) {
-            // The stamp itself tells of what it was made for.
-            self.durable.1.extend(seen);
+        if landed.is_some() {
+            self.stamped = Some((order.uid.clone(), order.text.clone(), seen));
         }
         self.note(&format!("  lands {}: {}", order.text, landed.is_some()));
         let now = self.now();

@@ -17,6 +17,8 @@ pub const POD: Kind = core("Pod", "pods");
 pub const DEPLOYMENT: Kind = apps("Deployment", "deployments");
 pub const STATEFUL_SET: Kind = apps("StatefulSet", "statefulsets");
 pub const DAEMON_SET: Kind = apps("DaemonSet", "daemonsets");
+pub const JOB: Kind = Kind { group: "batch", version: "v1", name: "Job", plural: "jobs" };
+pub const CRON_JOB: Kind = Kind { group: "batch", version: "v1", name: "CronJob", plural: "cronjobs" };
 pub const DRIFT_REPORT: Kind =
     Kind { group: "restamp.dev", version: "v1alpha1", name: "DriftReport", plural: "driftreports" };
 pub const EVENT: Kind = Kind { group: "events.k8s.io", version: "v1", name: "Event", plural: "events" };

@@ -25,6 +25,45 @@ pub fn daemon_set(name: &str) -> Workload {
     Workload::new(DAEMON_SET, name)
 }
 
+/// A Job that is annotated, with pods that run until they are deleted, or that are done at once.
+pub fn job(name: &str, ends: bool) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": name, "labels": {"team": "tools"}, "annotations": {
+            "restamp.dev/auto-reload": "true", "example.com/note": "kept",
+        }},
+        "spec": job_spec(name, ends),
+    })
+}
+
+/// What it does.
+pub fn job_spec(name: &str, ends: bool) -> Value {
+    json!({
+        "backoffLimit": 3,
+        "template": {
+            "metadata": {"labels": {"app": name, "restamp.test/stuck": (!ends).to_string()}},
+            "spec": {
+                "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,
+                "containers": [{
+                    "name": "app", "image": "localhost/app:1", "envFrom": [{"configMapRef": {"name": "c"}}],
+                }],
+            },
+        },
+    })
+}
+
+/// A CronJob that is annotated, and whose schedule comes to it at New Year only.
+pub fn cron_job(name: &str) -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {"name": name, "annotations": {"restamp.dev/auto-reload": "true"}},
+        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {
+            "metadata": {"labels": {"team": "tools"}, "annotations": {"example.com/note": "kept"}},
+            "spec": job_spec(name, true),
+        }},
+    })
+}
+
 #[derive(Clone)]
 pub struct Workload {
     kind: Kind,

@@ -109,6 +109,11 @@ impl Namespace {
         History::since(&workload, self.api(kind))
     }
 
+    /// The same for one that restamp has no report on: the history begins once it is rolled out.
+    pub async fn history(&self, kind: Kind, name: &str) -> History {
+        History::since(&self.rolled_out(kind, name).await, self.api(kind))
+    }
+
     /// Waits until the workload's own controller has nothing left to roll.
     pub async fn rolled_out(&self, kind: Kind, name: &str) -> Value {
         self.until(kind, name, "to be rolled out", is_rolled_out).await

@@ -88,10 +88,24 @@ impl Operator {
 
     /// Ends it as the kubelet does: it must go by itself, and soon.
     pub async fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.signal("-TERM");
         let status = self.ended().await;
         assert_eq!(status.code(), Some(0), "its log:\n{}", self.log());
+    }
+
+    /// Keeps it from running, as a machine does that is overloaded or put to sleep.
+    pub fn pause(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it run again.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
     /// Waits until it ends by itself.
