@@ -21,7 +21,7 @@ use crate::model::report;
 /// What `--exit-code` exits with if there is drift; 1 is for errors, and 2 for wrong usage.
 const DRIFT: u8 = 3;
 
-/// Print the DriftReports that the operator would write, of every ConfigMap and Secret.
+/// Print the DriftReports that the operator would write, of every ConfigMap, Secret and workload.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Scan this file instead of a cluster: YAML or JSON, as `kubectl get -o yaml --show-managed-fields` prints it;

@@ -217,6 +217,19 @@ mod tests {
     }
 
     #[test]
+    fn an_ignored_finding_is_none_and_a_typo_ignores_nothing() {
+        let ignoring = |what: &str| stale().annotated("restamp.dev/ignore-findings", what);
+        assert_eq!(found(ignoring("StaleKey:O*")), [""; 0]);
+        let claims = claims_of(&ignoring("StaleKey:O*").build(), &Managers::default(), &Consumers::default());
+        assert_eq!(claims.get("OLD"), Some(&Claim::Silence(Silence::Ignored)));
+        let drift = drift_of(&ignoring("Stale:O*").build(), &Managers::default(), &Consumers::default()).unwrap();
+        assert!(
+            matches!(drift.notes.as_slice(), [Note::InvalidAnnotation(_)]) && drift.findings.len() == 1,
+            "{drift:?}"
+        );
+    }
+
+    #[test]
     fn without_a_baseline_nothing_is_claimed() {
         let config = secret("s").value("A", "1").value("B", "2").owned("kubectl-create", Update, &["A"]);
         let drift = drift_of(&config.build(), &Managers::default(), &Consumers::default());

@@ -289,3 +289,83 @@ fn template_of(kind: WorkloadKind) -> &'static [&'static str] {
         WorkloadKind::Pod => &[],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::custom::{KindName, kinds};
+    use crate::model::workload::Workload;
+    use k8s_openapi::api::batch::v1::CronJob;
+    use serde_json::json;
+
+    fn id(kind: WorkloadKind) -> WorkloadId {
+        WorkloadId { kind, namespace: "ns".into(), name: "w".into() }
+    }
+
+    /// An object's metadata: its manifest declares this spec, and a hand owns all of the live one.
+    fn metadata(id: &WorkloadId, spec: &Value) -> Value {
+        let manifest = json!({"apiVersion": id.kind.api_version(), "kind": id.kind.as_str(),
+            "metadata": {"name": "w", "namespace": "ns"}, "spec": spec});
+        json!({"name": "w", "namespace": "ns", "annotations": {(ANNOTATION): manifest.to_string()},
+            "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {}}}]})
+    }
+
+    fn fields(kind: WorkloadKind, declared: &Value, live: &Value) -> Fields {
+        let id = id(kind);
+        Fields::of(&id, &serde_json::from_value(metadata(&id, declared)).unwrap(), live)
+    }
+
+    fn paths(fields: &Fields) -> Vec<&str> {
+        let differences = fields.differences.iter().map(|difference| difference.path.as_str());
+        differences.chain(fields.additions.iter().map(|addition| addition.path.as_str())).collect()
+    }
+
+    fn template(containers: Value) -> Value {
+        json!({"template": {"spec": {"containers": containers}}})
+    }
+
+    #[test]
+    fn a_cron_jobs_template_is_in_its_jobs() {
+        let id = id(WorkloadKind::CronJob);
+        let spec = |image: &str, more: &[&str]| {
+            let more = more.iter().map(|name| json!({"name": name}));
+            let containers: Vec<Value> = std::iter::once(json!({"name": "app", "image": image})).chain(more).collect();
+            json!({"schedule": "@daily", "jobTemplate": {"spec": template(containers.into())}})
+        };
+        let object = json!({"metadata": metadata(&id, &spec("a:1", &[])), "spec": spec("a:2", &["more"])});
+        let workload = Workload::of_cron_job(&serde_json::from_value::<CronJob>(object).unwrap()).unwrap();
+        let pod = "spec.jobTemplate.spec.template.spec";
+        assert_eq!(
+            paths(&workload.fields),
+            [format!("{pod}.containers[app].image"), format!("{pod}.containers[more]")]
+        );
+    }
+
+    #[test]
+    fn of_a_custom_kind_only_what_is_sure_is_said() {
+        let names: [KindName; 1] = ["argoproj.io/v1alpha1/Rollout".parse().unwrap()];
+        let kind = WorkloadKind::Custom(&kinds(&names)[0]);
+        let declared = template(json!([{"name": "app", "image": "a:1", "env": [{"name": "GONE", "value": "1"}]}]));
+        let live = template(json!([{"name": "app", "image": "a:2"}, {"name": "more"}]));
+        assert_eq!(paths(&fields(kind, &declared, &live)), ["spec.template.spec.containers[app].image"]);
+        let strategy = json!({"strategy": {"canary": {}}, "template": {}});
+        assert_eq!(paths(&fields(kind, &strategy, &json!({"template": {}}))), [""; 0]);
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let many = |value: &str| {
+            let variables: Vec<Value> =
+                (0..300).map(|number| json!({"name": format!("A{number}"), "value": value})).collect();
+            template(json!([{"name": "app", "env": variables}]))
+        };
+        let fields = fields(WorkloadKind::Deployment, &many("1"), &many("2"));
+        assert_eq!((fields.differences.len(), fields.left_out), (ROOM, 200));
+    }
+
+    #[test]
+    fn a_manifest_that_lacks_the_form_of_its_kind_says_nothing() {
+        let fields = fields(WorkloadKind::Deployment, &json!({"replicas": "many"}), &json!({"replicas": 1}));
+        assert_eq!((fields.manifest, paths(&fields)), (Manifest::Broken, vec![]));
+    }
+}

@@ -217,3 +217,70 @@ pub fn member_name(keys: &Map<String, Value>) -> String {
     });
     texts.collect::<Vec<_>>().join("/")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    fn metadata(entries: &Value) -> ObjectMeta {
+        serde_json::from_value(json!({"managedFields": entries})).unwrap()
+    }
+
+    fn entry(manager: &str, spec: Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": spec}})
+    }
+
+    fn names(owners: Vec<FieldOwner>) -> Vec<String> {
+        owners.into_iter().map(|owner| owner.manager.to_string()).collect()
+    }
+
+    #[rstest]
+    #[case::a_leaf(json!({"f:list": {}}), true)]
+    #[case::the_member_itself(json!({"f:list": {"k:{\"name\":\"a\"}": {".": {}, "f:x": {}}}}), true)]
+    #[case::a_part_of_it(json!({"f:list": {"k:{\"name\":\"a\"}": {"f:x": {}}}}), false)]
+    #[case::another_member(json!({"f:list": {"k:{\"name\":\"b\"}": {}}}), false)]
+    #[case::no_fields(json!(["f:list"]), false)]
+    #[case::a_leaf_that_is_none(json!({"f:list": true}), false)]
+    fn a_member_belongs_to_who_owns_it_or_all_around_it(#[case] spec: Value, #[case] owns: bool) {
+        let metadata = metadata(&json!([entry("m", spec)]));
+        let keys = json!({"name": "a"});
+        let owned = Owners::of(&metadata).of_field("spec").field("list").member(keys.as_object().unwrap()).owners();
+        assert_eq!(names(owned).len(), usize::from(owns));
+    }
+
+    #[test]
+    fn entries_about_the_status_and_malformed_ones_own_nothing() {
+        let with = |field: &str, value: &str| {
+            let mut entry = entry("m", json!({"f:a": {}}));
+            entry[field] = json!(value);
+            entry
+        };
+        let metadata =
+            metadata(&json!([with("subresource", "status"), with("operation", "Steal"), {"operation": "Update"}]));
+        assert!(!Owners::of(&metadata).are_shown());
+    }
+
+    #[test]
+    fn who_owns_nothing_but_annotations_of_the_template_is_left_out() {
+        let annotation = json!({"f:template": {"f:metadata": {"f:annotations": {"f:x": {}}}}});
+        let both = json!({"f:replicas": {}, "f:template": {"f:metadata": {"f:annotations": {"f:x": {}}}}});
+        let metadata =
+            metadata(&json!([entry("restarts", annotation), entry("writes", both), entry("all", json!({}))]));
+        let beside = Owners::of(&metadata).of_field("spec").owners_beside(&["template", "metadata", "annotations"]);
+        assert_eq!(names(beside), ["writes", "all"]);
+    }
+
+    #[test]
+    fn what_several_own_is_told_leaf_by_leaf() {
+        let app = |field: &str| json!({"f:list": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, (field): {}, "f:x": {}}}});
+        let metadata = metadata(&json!([entry("a", app("f:y")), entry("b", app("f:z"))]));
+        let mut told = Vec::new();
+        let owners = Owners::of(&metadata);
+        owners
+            .of_field("spec")
+            .in_common(&Path::root("spec"), &mut |path, owners| told.push((path.to_string(), names(owners))));
+        assert_eq!(told, [("spec.list[80/TCP].x".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
+    }
+}
