@@ -48,7 +48,7 @@ pub const ALL: [Meaning; 8] = [
     Meaning {
         name: RELOAD_ON,
         on: "workload, pod template",
-        values: "a list: `configmap/a, secret/b-*`",
+        values: "a list: `configmap/a, secret/b-*, secretproviderclass/c`",
         does: "These count too, with all their keys, even if no container names them.",
     },
     Meaning {

@@ -64,8 +64,18 @@ pub struct StoredReport {
 }
 
 /// A status that restamp can't read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreadable;
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The installation that keeps the report, as far as that can be read.
+    pub instance: Option<String>,
+}
+
+impl Unreadable {
+    fn of(status: &serde_json::Value) -> Self {
+        let instance = status.pointer("/reload/instance").and_then(serde_json::Value::as_str);
+        Self { instance: instance.map(str::to_owned) }
+    }
+}
 
 #[derive(Deserialize)]
 struct RawReport {
@@ -76,7 +86,10 @@ struct RawReport {
 
 impl From<RawReport> for StoredReport {
     fn from(raw: RawReport) -> Self {
-        let status = raw.status.map(|status| serde_json::from_value(status).map_err(|_| Unreadable));
+        let status = raw.status.map(|status| {
+            let unreadable = Unreadable::of(&status);
+            serde_json::from_value(status).map_err(|_| unreadable)
+        });
         Self { metadata: raw.metadata, spec: raw.spec, status }
     }
 }
@@ -451,12 +464,12 @@ mod tests {
     }
 
     #[rstest]
-    #[case::no_config(reload(json!({"entries": [{"config": "garbage", "all": true}]})))]
-    #[case::no_state_of_ours(json!({"reload": {"state": "Later", "instance": "i", "record": {}}}))]
-    #[case::no_finding_of_ours(json!({"findings": [{"type": "OfALaterVersion"}]}))]
-    fn a_status_that_cannot_be_read_counts_for_nothing(#[case] status: Value) {
+    #[case::no_config(reload(json!({"entries": [{"config": "garbage", "all": true}]})), Some("restamp-system"))]
+    #[case::no_state_of_ours(json!({"reload": {"state": "Later", "instance": "i", "record": {}}}), Some("i"))]
+    #[case::no_finding_of_ours(json!({"findings": [{"type": "OfALaterVersion"}]}), None)]
+    fn of_a_status_that_cannot_be_read_only_whose_it_is_counts(#[case] status: Value, #[case] instance: Option<&str>) {
         let (report, readable) = stored(status).read();
-        assert_eq!((report.status, readable), (None, Err(Unreadable)));
+        assert_eq!((report.status, readable), (None, Err(Unreadable { instance: instance.map(str::to_owned) })));
         assert_eq!(report.metadata.resource_version.as_deref(), Some("7"));
         assert_eq!(report.spec.subject.name, "w".into());
     }

@@ -11,6 +11,7 @@ use crate::api::patterns::{ConfigPattern, Exclusion};
 use crate::api::stakater::{self, Stakater, Wish};
 use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
+use crate::model::names::ConfigKind;
 
 const CONFIGS: &str = "a list such as \"configmap/a, secret/b-*\"";
 const EXCLUSIONS: &str = "a list such as \"configmap/x, secret/y:KEY\"";
@@ -39,6 +40,8 @@ pub struct OptIn {
     pub config_maps: Wish,
     /// What Reloader's annotations say of Secrets, where `auto_reload` says nothing.
     pub secrets: Wish,
+    /// What Reloader's annotations say of SecretProviderClasses, where `auto_reload` says nothing.
+    pub provider_classes: Wish,
 }
 
 /// The annotations of a workload and of its pod template, as far as they are ours or Reloader's.
@@ -90,6 +93,7 @@ impl OptIn {
         self.vocabulary = Vocabulary::WithStakater;
         if self.is_unsaid(AUTO_RELOAD) && self.auto_reload.is_none() {
             (self.config_maps, self.secrets) = (other.config_maps, other.secrets);
+            self.provider_classes = other.provider_classes;
         }
         if self.is_unsaid(RELOAD_ON) && self.reload_on.is_empty() {
             self.reload_on = other.reload_on;
@@ -116,26 +120,32 @@ impl OptIn {
 
     /// Whether nothing is said of what counts.
     pub fn is_silent(&self) -> bool {
-        let wishes = [self.config_maps, self.secrets];
+        let wishes = [self.config_maps, self.secrets, self.provider_classes];
         self.auto_reload.is_none() && self.is_clear() && wishes.into_iter().all(Wish::is_silent)
     }
 
     /// What counts, with this default of the namespace. While `auto-reload` does not parse, what counted before does.
     pub fn counting(&self, default: AutoReload, before: Option<&Counting>) -> Counting {
-        let (config_maps, secrets) = match (self.auto_reload, before) {
-            (Some(said), _) => (said, said),
-            (None, Some(before)) if !self.is_unsaid(AUTO_RELOAD) => (before.config_maps, before.secrets),
-            (None, before) => (
-                self.config_maps.or(default, before.map(|before| before.config_maps)),
-                self.secrets.or(default, before.map(|before| before.secrets)),
-            ),
+        let of_kind = |kind, wish: Wish| {
+            let before = before.map(|before| before.of_kind(kind));
+            match (self.auto_reload, before) {
+                (Some(said), _) => said,
+                (None, Some(before)) if !self.is_unsaid(AUTO_RELOAD) => before,
+                (None, before) => wish.or(default, before),
+            }
         };
         let reload_on = match self.auto_reload {
             Some(AutoReload::Off) => Vec::new(),
             _ => self.reload_on.clone(),
         };
-        let exclude = self.exclude.clone();
-        Counting { config_maps, secrets, reload_on, exclude, vocabulary: self.vocabulary }
+        Counting {
+            config_maps: of_kind(ConfigKind::ConfigMap, self.config_maps),
+            secrets: of_kind(ConfigKind::Secret, self.secrets),
+            provider_classes: of_kind(ConfigKind::SecretProviderClass, self.provider_classes),
+            reload_on,
+            exclude: self.exclude.clone(),
+            vocabulary: self.vocabulary,
+        }
     }
 }
 
@@ -200,14 +210,14 @@ mod tests {
         #[case] expected: AutoReload,
     ) {
         let opt_in = OptIn::read(Some(&auto_reload(workload)), Some(&auto_reload(template)));
-        let expected = Counting { config_maps: expected, secrets: expected, ..Counting::default() };
+        let expected = Counting::of(expected);
         assert_eq!(opt_in.counting(default, None), expected);
     }
 
     #[test]
     fn while_the_annotation_does_not_parse_what_counted_before_does() {
         let opt_in = OptIn::read(Some(&auto_reload(Some("yes"))), None);
-        let before = Counting { config_maps: AutoReload::AtStart, secrets: AutoReload::AtStart, ..Counting::default() };
+        let before = Counting::of(AutoReload::AtStart);
         assert_eq!(opt_in.counting(AutoReload::Off, Some(&before)), before);
         let problem =
             "annotation restamp.dev/auto-reload has the value \"yes\"; write \"true\", \"at-start\" or \"false\"";
@@ -237,17 +247,21 @@ mod tests {
     }
 
     fn everything() -> Counting {
-        Counting { vocabulary: Vocabulary::WithStakater, ..Counting::everything() }
+        with_stakater(AutoReload::Everything)
+    }
+
+    fn with_stakater(auto_reload: AutoReload) -> Counting {
+        Counting { vocabulary: Vocabulary::WithStakater, ..Counting::of(auto_reload) }
     }
 
     /// Each of ours wins over what Reloader's say of the same.
     #[rstest]
     #[case::whether(&[(AUTO_RELOAD, "at-start"), ("reloader.stakater.com/auto", "true")],
-        Counting { config_maps: AutoReload::AtStart, secrets: AutoReload::AtStart, ..everything() })]
+        with_stakater(AutoReload::AtStart))]
     #[case::whether_even_if_it_does_not_parse(&[(AUTO_RELOAD, "yes"), ("reloader.stakater.com/auto", "true")],
-        Counting { config_maps: AutoReload::Off, secrets: AutoReload::Off, ..everything() })]
+        with_stakater(AutoReload::Off))]
     #[case::false_ends_it_all(&[(AUTO_RELOAD, "false"), ("secret.reloader.stakater.com/reload", "a")],
-        Counting { config_maps: AutoReload::Off, secrets: AutoReload::Off, ..everything() })]
+        with_stakater(AutoReload::Off))]
     #[case::what_beside(&[(RELOAD_ON, "secret/b"), ("secret.reloader.stakater.com/reload", "a"),
             ("reloader.stakater.com/auto", "true")],
         Counting { reload_on: vec!["secret/b".parse().unwrap()], ..everything() })]

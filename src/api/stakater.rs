@@ -15,6 +15,8 @@ use crate::model::names::{ConfigKind, WorkloadKind};
 const AUTO: &str = "reloader.stakater.com/auto";
 const SEARCH: &str = "reloader.stakater.com/search";
 const PAUSE_PERIOD: &str = "deployment.reloader.stakater.com/pause-period";
+/// On an Argo Rollout: whether its pods are replaced by a rollout, or restarted.
+pub const ROLLOUT_STRATEGY: &str = "reloader.stakater.com/rollout-strategy";
 /// On a config: whether it counts for workloads that search.
 pub const MATCH: &str = "reloader.stakater.com/match";
 /// On a config: whether its changes roll nothing.
@@ -46,6 +48,12 @@ const SECRETS: OfKind = OfKind {
     exclude: "secrets.exclude.reloader.stakater.com/reload",
 };
 
+const PROVIDER_CLASSES: OfKind = OfKind {
+    auto: "secretproviderclass.reloader.stakater.com/auto",
+    reload: "secretproviderclass.reloader.stakater.com/reload",
+    exclude: "secretproviderclasses.exclude.reloader.stakater.com/reload",
+};
+
 /// Whether an annotation of this name is one of Reloader's.
 pub fn is_one(name: &str) -> bool {
     name.contains("reloader.stakater.com/")
@@ -68,6 +76,8 @@ pub struct Stakater {
     pub config_maps: Wish,
     /// Which consumed Secrets count.
     pub secrets: Wish,
+    /// Which consumed SecretProviderClasses count.
+    pub provider_classes: Wish,
     /// What counts although no container names it.
     pub reload_on: Vec<ConfigPattern>,
     /// What does not count.
@@ -139,6 +149,7 @@ impl Stakater {
         let mut read = Self::default();
         read.config_maps = read.of_kind(ConfigKind::ConfigMap, &CONFIG_MAPS, annotations);
         read.secrets = read.of_kind(ConfigKind::Secret, &SECRETS, annotations);
+        read.provider_classes = read.of_kind(ConfigKind::SecretProviderClass, &PROVIDER_CLASSES, annotations);
         if let (WorkloadKind::Deployment, Some(period)) = (kind, said(&annotations.workload, PAUSE_PERIOD)) {
             read.min_interval = noted(interval(PAUSE_PERIOD, period), &mut read.problems);
         }
@@ -268,6 +279,24 @@ mod tests {
         assert_eq!((read.config_maps.auto, read.secrets.auto), expected);
     }
 
+    #[rstest]
+    #[case::of_all_kinds(&[(AUTO, "true")], ALL)]
+    #[case::of_their_own(&[(PROVIDER_CLASSES.auto, "true")], ALL)]
+    #[case::of_another_kind(&[(SECRET_AUTO, "true")], OFF)]
+    #[case::search(&[(SEARCH, "true")], MATCHING)]
+    fn provider_classes_have_annotations_of_their_own(#[case] workload: Said<'_>, #[case] expected: AutoReload) {
+        let counting = OptIn::default().or_stakater(read(workload, &[])).counting(OFF, None);
+        assert_eq!(counting.provider_classes, expected);
+    }
+
+    #[test]
+    fn provider_classes_are_named_and_excluded() {
+        let read = read(&[(PROVIDER_CLASSES.reload, "vault-.*"), (PROVIDER_CLASSES.exclude, "vault-old")], &[]);
+        let class = ConfigKind::SecretProviderClass;
+        assert_eq!(read.reload_on, [ConfigPattern::of_regex(class, "vault-.*").unwrap()]);
+        assert_eq!(read.exclude, ["secretproviderclass/vault-old".parse().unwrap()]);
+    }
+
     #[test]
     fn a_list_names_configs_by_expressions() {
         let read = read(&[(CONFIG_MAPS.reload, "app-.*, ,web"), (SECRET_RELOAD, "tls")], &[]);
@@ -348,6 +377,9 @@ mod tests {
             SECRETS.auto,
             SECRETS.reload,
             SECRETS.exclude,
+            PROVIDER_CLASSES.auto,
+            PROVIDER_CLASSES.reload,
+            PROVIDER_CLASSES.exclude,
         ])
     }
 

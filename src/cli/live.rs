@@ -115,7 +115,7 @@ pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError>
     block_on(async {
         let mut lister = Lister::new(target.connect().await?, namespace.map(Name::from));
         lister.configs().await?;
-        if lister.live.forbidden.len() == ConfigKind::ALL.len() {
+        if lister.live.forbidden.len() == ConfigKind::WITH_KEYS.len() {
             return Err(LiveError::NothingAllowed);
         }
         lister.workloads().await?;

@@ -25,8 +25,9 @@ use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
 use crate::operator::write::ChangeCause;
 
-/// What is logged by default. The client logs each failure that we tell in a sentence of our own, and at every retry.
-const LOG: &str = "info,kube_client=off";
+/// What is logged by default. The client and its watches log each failure that we tell in a sentence of our own, and at
+/// every retry.
+const LOG: &str = "info,kube_client=off,kube_runtime=off";
 
 /// A Lease has room for no more seconds.
 const LONGEST_LEASE: u64 = i32::MAX as u64;

@@ -23,7 +23,7 @@ pub struct ScopeArgs {
     /// Look at the ConfigMaps and Secrets with these labels only
     #[arg(long, value_name = "LABELS")]
     config_selector: Option<LabelSelector>,
-    /// Don't look at this kind of config: ConfigMap or Secret
+    /// Don't look at this kind of config: ConfigMap, Secret or SecretProviderClass
     #[arg(long, value_name = "KIND")]
     ignore_config_kind: Option<ConfigKind>,
     /// Roll this kind too, which has a pod template at spec.template; may be given more than once

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::opt_in::OptIn;
+use crate::model::adoption::Adoption;
 use crate::model::config::{Config, Configs, Field, LiveValue};
 use crate::model::consumed::Consumed;
 use crate::model::consumption::Consumption;
@@ -23,6 +24,7 @@ use crate::model::names::{ConfigId, ConfigKind, ConfigName, ResourceVersion, Uid
 use crate::model::observe::{News, Sight};
 use crate::model::pod::{Phase, Pod, PodRevision, RunningContainer, Started};
 use crate::model::policy::Policy;
+use crate::model::provider_class::{DRIVER, PodStatus, ProviderClasses};
 use crate::model::record::Record;
 use crate::model::rerun::{JobPhase, Overlap, Run, Schedule};
 use crate::model::workload::{Owned, Progress, Revision, Strategy, Workload};
@@ -278,6 +280,7 @@ impl WorkloadBuilder {
         let field = match kind {
             ConfigKind::ConfigMap => "configMapKeyRef",
             ConfigKind::Secret => "secretKeyRef",
+            ConfigKind::SecretProviderClass => panic!("no variable comes from a class"),
         };
         let reference = json!({(field): {"name": name, "key": key, "optional": self.optional}});
         self.push("env", json!({"name": key, "valueFrom": reference}));
@@ -291,6 +294,8 @@ impl WorkloadBuilder {
         let source = match kind {
             ConfigKind::ConfigMap => json!({"configMap": {"name": name, "optional": self.optional}}),
             ConfigKind::Secret => json!({"secret": {"secretName": name, "optional": self.optional}}),
+            ConfigKind::SecretProviderClass => json!({"csi": {"driver": DRIVER,
+                "volumeAttributes": {"secretProviderClass": name}}}),
         };
         self.push("volumeMounts", json!({"name": volume, "mountPath": format!("/{volume}")}));
         let mut declared = json!({"name": volume});
@@ -419,6 +424,7 @@ impl WorkloadBuilder {
         let field = match kind {
             ConfigKind::ConfigMap => "configMapRef",
             ConfigKind::Secret => "secretRef",
+            ConfigKind::SecretProviderClass => panic!("no variable comes from a class"),
         };
         json!({(field): {"name": name, "optional": self.optional}})
     }
@@ -541,6 +547,7 @@ pub(crate) fn scene(workload: WorkloadBuilder) -> Scene {
         replica_set: Some(uid_of("rs-1")),
         has_unplaced_pods: false,
         pods_seen_to: None,
+        classes: None,
         is_followed: true,
         policy: policy(),
         now: at(0),
@@ -556,6 +563,7 @@ pub(crate) struct Scene {
     replica_set: Option<Uid>,
     has_unplaced_pods: bool,
     pods_seen_to: Option<ResourceVersion>,
+    classes: Option<ProviderClasses>,
     is_followed: bool,
     policy: Policy,
     now: Timestamp,
@@ -563,6 +571,13 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
+    /// Where pods hold this of SecretProviderClasses.
+    pub(crate) fn classes(mut self, statuses: impl IntoIterator<Item = PodStatus>) -> Self {
+        let classes = self.classes.get_or_insert_default();
+        statuses.into_iter().for_each(|status| drop(classes.insert(status)));
+        self
+    }
+
     /// With this config.
     pub(crate) fn config(mut self, config: ConfigBuilder) -> Self {
         self.configs.push(config.build());
@@ -619,7 +634,7 @@ impl Scene {
 
     /// First sight.
     pub(crate) fn adopt(&self) -> Record {
-        self.see(|sight| Record::adopt(sight, &self.keyring))
+        self.see(|sight| Record::adopt(sight, &self.keyring, Adoption::FirstSight)).0
     }
 
     /// Another look.
@@ -651,6 +666,7 @@ impl Scene {
             counting: &counting,
             consumed: &consumed,
             configs: &configs,
+            classes: self.classes.as_ref(),
             pods: &pods,
             replica_set: self.replica_set.as_ref(),
             namespace_deleting: false,

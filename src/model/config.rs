@@ -80,7 +80,8 @@ impl Configs {
 
     /// Whether it is not known whether this config exists.
     pub fn is_unknown(&self, id: &ConfigId) -> bool {
-        self.unknown.contains(&id.kind) && !self.known.contains_key(id)
+        let is_read = ConfigKind::WITH_KEYS.contains(&id.kind);
+        (self.unknown.contains(&id.kind) || !is_read) && !self.known.contains_key(id)
     }
 
     /// This config, if it exists.

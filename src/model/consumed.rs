@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::auto_reload::AutoReload;
 use crate::api::ignore::Ignore;
 use crate::api::stakater;
-use crate::model::config::{Config, Configs, Field};
+use crate::model::config::{Configs, Field};
 use crate::model::consumption::{Consumption, Via};
 use crate::model::counting::Counting;
 use crate::model::digest::{Digest, HashKey};
 use crate::model::fingerprint::Fingerprint;
-use crate::model::names::{ConfigId, KeyName, Name, ResourceVersion, Uid};
+use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, ResourceVersion, Uid};
 
 /// The consumed configs of one workload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -111,10 +111,10 @@ impl Consumed {
 
 impl Attention {
     /// What this config's own annotations say to a workload for which this counts.
-    fn to(id: &ConfigId, config: &Config, counting: &Counting) -> Self {
+    fn to(id: &ConfigId, annotations: &BTreeMap<String, String>, counting: &Counting) -> Self {
         let searches = counting.of_kind(id.kind) == AutoReload::Matching && !counting.names(id);
-        let is_passed_over = searches && !stakater::is_match(&config.annotations);
-        match is_passed_over || Ignore::stops_reload(&config.annotations, counting.vocabulary) {
+        let is_passed_over = searches && !stakater::is_match(annotations);
+        match is_passed_over || Ignore::stops_reload(annotations, counting.vocabulary) {
             true => Self::Ignored,
             false => Self::Counts,
         }
@@ -130,7 +130,14 @@ impl ConsumedConfig {
             None if configs.is_unknown(id) => Presence::Unknown,
             None => Presence::Absent,
         };
-        let attention = config.map_or(Attention::Counts, |config| Attention::to(id, config, counting));
+        let no_annotations = BTreeMap::new();
+        let annotations = match config {
+            Some(config) => Some(&config.annotations),
+            // Nothing of a class itself is read, so that it never matches.
+            None if id.kind == ConfigKind::SecretProviderClass => Some(&no_annotations),
+            None => None,
+        };
+        let attention = annotations.map_or(Attention::Counts, |all| Attention::to(id, all, counting));
         Self { presence, optional: true, all: false, attention, keys: BTreeMap::new() }
     }
 
@@ -161,7 +168,6 @@ mod tests {
     use super::*;
     use crate::api::vocabulary::Vocabulary;
     use crate::model::builders::{WorkloadBuilder, config_map, deployment, hash_key, pod};
-    use crate::model::names::ConfigKind;
     use proptest::prelude::*;
     use rstest::rstest;
     use serde_json::json;

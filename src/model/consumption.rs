@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::config::{Configs, Field};
 use crate::model::counting::Counting;
 use crate::model::names::{ConfigId, ConfigKind, KeyName, Name};
+use crate::model::provider_class::{CLASS_ATTRIBUTE, DRIVER};
 
 /// The ways to consume a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -27,13 +28,15 @@ pub enum Via {
     Volume,
     /// A file that is mounted by `subPath` or `subPathExpr`.
     SubPath,
+    /// A file in a volume of the Secrets Store CSI driver, which swaps it where rotation is on.
+    Csi,
 }
 
 impl Via {
     /// When a container sees a change of what it consumes like this.
     pub fn refresh(self) -> Refresh {
         match self {
-            Self::Volume => Refresh::InPlace,
+            Self::Volume | Self::Csi => Refresh::InPlace,
             Self::Env | Self::EnvFrom | Self::SubPath => Refresh::AtStart,
         }
     }
@@ -46,6 +49,7 @@ impl fmt::Display for Via {
             Self::EnvFrom => "envFrom",
             Self::Volume => "volume",
             Self::SubPath => "subPath",
+            Self::Csi => "csi",
         })
     }
 }
@@ -55,7 +59,7 @@ impl fmt::Display for Via {
 pub enum Refresh {
     /// Only when it starts again.
     AtStart,
-    /// While it runs: the kubelet swaps the files of a mounted volume.
+    /// While it runs: the kubelet, or the CSI driver, swaps the files of a mounted volume.
     InPlace,
 }
 
@@ -117,6 +121,8 @@ enum Part {
     Path(String),
     /// `subPathExpr`: known only in the container.
     Unknown,
+    /// Of a class whose files are named by the CSI driver: all of it, seen like this.
+    OfClass(Via),
 }
 
 /// A config in a volume.
@@ -393,6 +399,7 @@ impl Mount {
         let via = match self.part {
             Part::Whole => Via::Volume,
             Part::Path(_) | Part::Unknown => Via::SubPath,
+            Part::OfClass(via) => via,
         };
         self.sources.iter().map(move |source| Reference {
             container,
@@ -412,6 +419,7 @@ impl Part {
         match self {
             Self::Whole => Some((Via::Volume, format!("{root}/{path}"))),
             Self::Unknown => Some((Via::SubPath, format!("{root}/{path}"))),
+            Self::OfClass(via) => Some((*via, root.to_owned())),
             Self::Path(part) if part == path => Some((Via::SubPath, root.to_owned())),
             Self::Path(part) => {
                 let below = path.strip_prefix(part.as_str())?.strip_prefix('/')?;
@@ -491,7 +499,11 @@ fn config(kind: ConfigKind, namespace: &Name, name: &str) -> ConfigId {
 
 fn mounted(volumes: &BTreeMap<&str, Vec<Source>>, mount: &VolumeMount) -> Option<Mount> {
     let sources = volumes.get(mount.name.as_str())?.clone();
+    let is_of_class = sources.iter().any(|source| source.config.kind == ConfigKind::SecretProviderClass);
     let part = match (&mount.sub_path, &mount.sub_path_expr) {
+        (_, Some(expression)) if !expression.is_empty() && is_of_class => Part::OfClass(Via::SubPath),
+        (Some(path), _) if !path.is_empty() && is_of_class => Part::OfClass(Via::SubPath),
+        _ if is_of_class => Part::OfClass(Via::Csi),
         (_, Some(expression)) if !expression.is_empty() => Part::Unknown,
         (Some(path), _) if !path.is_empty() => Part::Path(path.trim_end_matches('/').to_owned()),
         _ => Part::Whole,
@@ -511,6 +523,11 @@ fn sources(namespace: &Name, volume: &Volume) -> Vec<Source> {
     if let Some(volume) = &volume.secret {
         let name = volume.secret_name.as_deref().unwrap_or_default();
         return vec![source(ConfigKind::Secret, name, volume.optional, &volume.items)];
+    }
+    if let Some(volume) = volume.csi.as_ref().filter(|volume| volume.driver == DRIVER) {
+        let class = volume.volume_attributes.as_ref().and_then(|attributes| attributes.get(CLASS_ATTRIBUTE));
+        let source = |class: &String| source(ConfigKind::SecretProviderClass, class, None, &None);
+        return class.map(source).into_iter().collect();
     }
     let projections = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
     let projected = projections.filter_map(|projection| match (&projection.config_map, &projection.secret) {

@@ -19,6 +19,9 @@ pub struct Counting {
     /// Which ways to consume a Secret count.
     #[serde(default)]
     pub secrets: AutoReload,
+    /// Which ways to consume a SecretProviderClass count.
+    #[serde(default)]
+    pub provider_classes: AutoReload,
     /// What counts although no container names it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reload_on: Vec<ConfigPattern>,
@@ -38,12 +41,13 @@ impl Counting {
 
     /// All that is consumed in the ways that this annotation names.
     pub fn of(auto_reload: AutoReload) -> Self {
-        Self { config_maps: auto_reload, secrets: auto_reload, ..Self::default() }
+        let [config_maps, secrets, provider_classes] = [auto_reload; 3];
+        Self { config_maps, secrets, provider_classes, ..Self::default() }
     }
 
     /// Whether nothing counts: the workload is not opted in.
     pub fn is_off(&self) -> bool {
-        self.config_maps == AutoReload::Off && self.secrets == AutoReload::Off && self.reload_on.is_empty()
+        ConfigKind::ALL.into_iter().all(|kind| self.of_kind(kind) == AutoReload::Off) && self.reload_on.is_empty()
     }
 
     /// Whether a config counts that is consumed like this.
@@ -56,6 +60,7 @@ impl Counting {
         match kind {
             ConfigKind::ConfigMap => self.config_maps,
             ConfigKind::Secret => self.secrets,
+            ConfigKind::SecretProviderClass => self.provider_classes,
         }
     }
 

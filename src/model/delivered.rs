@@ -5,9 +5,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::model::names::Name;
+use crate::model::names::{ConfigKind, Name};
 use crate::model::observe::Sight;
 use crate::model::pod::{Phase, Pod, Started};
+use crate::model::provider_class;
 use crate::model::record::{Answer, Change, Entry, Record};
 use crate::model::revision;
 
@@ -56,6 +57,12 @@ enum Template {
 
 fn has_read_all(pod: &Pod, template: Template, record: &Record, sight: &Sight<'_>) -> bool {
     record.open_entries().all(|(entry, change)| {
+        if entry.config.kind == ConfigKind::SecretProviderClass
+            && let Some(has_read) =
+                provider_class::has_read(pod, &entry.config.within(&sight.workload.id.namespace), sight)
+        {
+            return has_read;
+        }
         was_made_from_the_stamp(pod, change, record)
             || was_made_after(pod, change)
             || its_containers_started_after(pod, template, entry, change, sight)

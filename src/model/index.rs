@@ -11,12 +11,13 @@ use jiff::Timestamp;
 use crate::model::config::{Config, Configs};
 use crate::model::digest::Keyring;
 use crate::model::index::lists::{Ended, Lists};
-use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigId, ConfigKind, Name, ResourceVersion, Uid, WorkloadId, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::observe::News;
 use crate::model::participation::Participation;
 use crate::model::pod::Pod;
 use crate::model::policy::Policy;
+use crate::model::provider_class::{PodStatus, ProviderClasses, StatusId};
 use crate::model::record::Record;
 use crate::model::rerun::placeholder::Placeholder;
 use crate::model::scope::{Extent, Scope};
@@ -42,6 +43,8 @@ pub enum Object {
     Report(StoredRecord),
     /// A namespace.
     Namespace(Namespace),
+    /// What a pod holds of a SecretProviderClass.
+    ProviderClassStatus(PodStatus),
 }
 
 /// A record as it was stored.
@@ -53,8 +56,8 @@ pub struct StoredRecord {
     pub uid: Uid,
     /// The installation that keeps it, by its namespace.
     pub instance: String,
-    /// The record.
-    pub record: Record,
+    /// The record; none if it can't be read.
+    pub record: Option<Record>,
 }
 
 /// What tells one object of the index from all others.
@@ -64,6 +67,7 @@ enum Identity {
     Workload(WorkloadId),
     Uid(Uid),
     Namespace(Name),
+    ProviderClassStatus(StatusId),
 }
 
 /// What a watch saw.
@@ -118,6 +122,7 @@ pub struct Index {
     participation: Participation,
     scope: Arc<Scope>,
     configs: Configs,
+    classes: ProviderClasses,
     workloads: HashMap<WorkloadId, Tracked>,
     /// The workloads that name a config.
     consumers: HashMap<ConfigId, BTreeSet<WorkloadId>>,
@@ -153,6 +158,7 @@ impl Index {
             lists: Lists::of(&scope),
             scope,
             configs: Configs::default(),
+            classes: ProviderClasses::default(),
             workloads: HashMap::new(),
             consumers: HashMap::new(),
             naming: HashMap::new(),
@@ -284,6 +290,10 @@ impl Index {
             .map(|placeholder| &placeholder.uid);
         let reports = self.stored.keys().filter(|id| extent.covers(&id.namespace));
         match kind {
+            Watched::Config(ConfigKind::SecretProviderClass) => {
+                let statuses = self.classes.ids().filter(|id| extent.covers(&id.namespace));
+                Box::new(statuses.cloned().map(Identity::ProviderClassStatus))
+            }
             Watched::Config(_) => Box::new(configs),
             Watched::Workload(WorkloadKind::ReplicaSet) => {
                 Box::new(workloads.chain(replica_sets.cloned().map(Identity::Uid)))
@@ -321,6 +331,10 @@ impl Index {
                 self.look(&id, now, work);
             }
             Object::Namespace(namespace) => self.insert_namespace(namespace, now, work),
+            Object::ProviderClassStatus(status) => {
+                let class = self.classes.insert(status);
+                self.look_at_consumers(&class, now, work);
+            }
         }
     }
 
@@ -446,6 +460,11 @@ impl Index {
             }
             Identity::Namespace(name) => self.remove_namespace(name, now, work),
             Identity::Uid(uid) => self.remove_owned(uid, work),
+            Identity::ProviderClassStatus(id) => {
+                if let Some(gone) = self.classes.remove(id) {
+                    self.look_at_consumers(&gone.class, now, work);
+                }
+            }
         }
     }
 
@@ -467,6 +486,7 @@ impl Object {
             Self::Pod(pod) => Identity::Uid(pod.uid.clone()),
             Self::Report(stored) => Identity::Workload(stored.workload.clone()),
             Self::Namespace(namespace) => Identity::Namespace(namespace.name.clone()),
+            Self::ProviderClassStatus(status) => Identity::ProviderClassStatus(status.id.clone()),
         }
     }
 
@@ -479,6 +499,7 @@ impl Object {
             Self::Pod(pod) => &pod.namespace,
             Self::Report(stored) => &stored.workload.namespace,
             Self::Namespace(namespace) => &namespace.name,
+            Self::ProviderClassStatus(status) => &status.id.namespace,
         }
     }
 
@@ -487,7 +508,11 @@ impl Object {
             Self::Config(config) => config.resource_version,
             Self::Workload(workload) => workload.version,
             Self::Pod(pod) => pod.version,
-            Self::Placeholder(_) | Self::ReplicaSet(_) | Self::Report(_) | Self::Namespace(_) => None,
+            Self::Placeholder(_)
+            | Self::ReplicaSet(_)
+            | Self::Report(_)
+            | Self::Namespace(_)
+            | Self::ProviderClassStatus(_) => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The rules, pure: no client, no async, no clock, no logging. Time is an argument.
 
+pub mod adoption;
 pub mod autoscaler;
 #[cfg(test)]
 pub(crate) mod builders;
@@ -28,6 +29,7 @@ pub mod observe;
 pub mod participation;
 pub mod pod;
 pub mod policy;
+pub mod provider_class;
 pub mod record;
 pub mod reloader;
 pub mod report;

@@ -134,24 +134,29 @@ impl fmt::Display for ResourceVersion {
     }
 }
 
-/// The two kinds of config.
+/// The kinds of config.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConfigKind {
     /// `v1/ConfigMap`
     ConfigMap,
     /// `v1/Secret`
     Secret,
+    /// Of the Secrets Store CSI driver. What is in it is never read: the statuses of pods tell what they hold of it.
+    SecretProviderClass,
 }
 
 impl ConfigKind {
     /// Every kind of config.
-    pub const ALL: [Self; 2] = [Self::ConfigMap, Self::Secret];
+    pub const ALL: [Self; 3] = [Self::ConfigMap, Self::Secret, Self::SecretProviderClass];
+    /// Those with keys of their own, which are read.
+    pub const WITH_KEYS: [Self; 2] = [Self::ConfigMap, Self::Secret];
 
     /// The kind as manifests spell it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ConfigMap => "ConfigMap",
             Self::Secret => "Secret",
+            Self::SecretProviderClass => "SecretProviderClass",
         }
     }
 }
@@ -256,7 +261,7 @@ pub struct UnknownKind {
 /// Which config: kind, namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConfigId {
-    /// ConfigMap or Secret.
+    /// Its kind.
     pub kind: ConfigKind,
     /// Its namespace.
     pub namespace: Name,
@@ -293,7 +298,7 @@ impl ConfigId {
 #[serde(into = "String", try_from = "String")]
 #[schemars(with = "String")]
 pub struct ConfigName {
-    /// ConfigMap or Secret.
+    /// Its kind.
     pub kind: ConfigKind,
     /// Its name.
     pub name: Name,

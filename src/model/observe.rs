@@ -3,18 +3,20 @@
 //! Everything follows from the state of the objects, whatever event woke us; a change while nobody watched is seen on
 //! the first look after it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::model::adoption::{Adopted, Adoption};
 use crate::model::config::Configs;
 use crate::model::consumed::{Attention, Consumed, ConsumedConfig, Presence};
 use crate::model::counting::Counting;
 use crate::model::delivered::{CLOCK_SKEW, active, later};
 use crate::model::digest::{HashKey, Keyring};
-use crate::model::names::{ConfigId, ConfigName, KeyName, Name, ResourceVersion, Uid};
+use crate::model::names::{ConfigId, ConfigKind, ConfigName, KeyName, Name, ResourceVersion, Uid};
 use crate::model::pod::{Pod, Started};
 use crate::model::policy::{Adopt, Edge, Policy};
+use crate::model::provider_class::ProviderClasses;
 use crate::model::record::{Answer, Entry, LastStamp, Record};
 use crate::model::rerun::Run;
 use crate::model::stamp::Stamp;
@@ -33,6 +35,8 @@ pub struct Sight<'a> {
     pub consumed: &'a Consumed,
     /// All configs.
     pub configs: &'a Configs,
+    /// What pods hold of SecretProviderClasses, where that is known.
+    pub classes: Option<&'a ProviderClasses>,
     /// Its pods.
     pub pods: &'a [&'a Pod],
     /// The ReplicaSet that its controller works towards, for a Deployment.
@@ -61,11 +65,8 @@ pub enum News {
         /// Its changed keys.
         keys: BTreeSet<KeyName>,
     },
-    /// The entry was made with a hash key that is gone, so it starts anew: a change in between can't be seen.
-    KeyLost {
-        /// The config.
-        config: ConfigName,
-    },
+    /// The workload, or some of its entries, can't be compared with a record: what there is now is taken for read.
+    Adopted(Adopted),
     /// The stamp is gone from the template while a change is open.
     StampGone,
     /// The opt-in went together with an edit of the template, as by `kubectl rollout undo`, which puts back the
@@ -78,39 +79,48 @@ impl Record {
     ///
     /// They are closed, unless the workload was made before our eyes and a config is newer: its pods may have
     /// started on the older one. A required config that appeared after the workload is not: the pods waited for it.
-    pub fn adopt(sight: &Sight<'_>, keyring: &Keyring) -> Self {
+    pub fn adopt(sight: &Sight<'_>, keyring: &Keyring, why: Adoption) -> (Self, Adopted) {
         let stamp = sight.workload.stamp.clone();
         let stamp = stamp.map(|text| LastStamp::found(text, sight.now));
         let mut record = Self { counting: sight.counting.clone(), stamp, ..Self::default() };
+        let mut adopted = Adopted { why, maybe_unread: BTreeSet::new() };
         for (id, config) in sight.consumed.iter() {
             let mut entry = Entry::new(id, config, keyring.current(), sight.now);
+            entry.see_class(id, keyring.current(), sight);
             if let Some(version) = newer_than_the_workload(sight, id, config) {
                 entry.open(sight.now, Some(version), BTreeSet::new());
             } else if let Some(written) = likely_unread(sight, id, config) {
-                entry.open(written, config.version(), BTreeSet::new());
+                match sight.policy.adopt {
+                    Adopt::CatchUp => entry.open(written, config.version(), BTreeSet::new()),
+                    Adopt::AsIs => drop(adopted.maybe_unread.insert(id.local())),
+                }
             }
             record.insert(entry);
         }
-        record
+        (record, adopted)
     }
 
     /// Compares the record with what there is, and opens entries.
     pub fn observe(&mut self, sight: &Sight<'_>, keyring: &Keyring) -> Vec<News> {
         let mut news = Vec::new();
+        let mut adopted: BTreeMap<Adoption, BTreeSet<ConfigName>> = BTreeMap::new();
         let workload = sight.workload;
         let other_counting = (self.counting != *sight.counting)
             .then(|| Consumed::of(&workload.id.namespace, &workload.consumption, &self.counting, sight.configs));
         let before = other_counting.as_ref().unwrap_or(sight.consumed);
         self.counting = sight.counting.clone();
-        self.entries.retain(|entry| {
-            let id = entry.config.within(&sight.workload.id.namespace);
-            let unknown = sight.configs.is_unknown(&id) && sight.counting.names(&id);
-            unknown || sight.consumed.get(&id).is_some()
-        });
+        let stamp = self.attempt.clone().or_else(|| self.stamp.clone());
+        self.drop_what_is_not_consumed(sight);
         for (id, config) in sight.consumed.iter() {
             let counted = before.get(id);
             match self.entry_mut(&id.local()) {
-                Some(entry) => news.extend(entry.observe(id, config, counted, sight, keyring)),
+                Some(entry) if id.kind == ConfigKind::SecretProviderClass => {
+                    news.extend(entry.observe_class(id, config, keyring.current(), stamp.as_ref(), sight));
+                }
+                Some(entry) => match entry.observe(id, config, counted, sight, keyring) {
+                    Some(News::Adopted(anew)) => adopted.entry(anew.why).or_default().extend(anew.maybe_unread),
+                    seen => news.extend(seen),
+                },
                 None => {
                     let mut entry = Entry::new(id, config, keyring.current(), sight.now);
                     // An edit of the template made the workload consume it, not one of the annotation.
@@ -118,6 +128,7 @@ impl Record {
                     if entry.digest.is_some() && counted.is_some() && counts {
                         news.push(open(&mut entry, config, sight, BTreeSet::new()));
                     }
+                    entry.see_class(id, keyring.current(), sight);
                     self.insert(entry);
                 }
             }
@@ -126,7 +137,18 @@ impl Record {
         if sight.workload.run == Run::NotOne {
             news.extend(self.observe_stamp(sight, keyring));
         }
+        let adopted = adopted.into_iter().map(|(why, maybe_unread)| News::Adopted(Adopted { why, maybe_unread }));
+        news.extend(adopted);
         news
+    }
+
+    /// What is unknown is carried over.
+    fn drop_what_is_not_consumed(&mut self, sight: &Sight<'_>) {
+        self.entries.retain(|entry| {
+            let id = entry.config.within(&sight.workload.id.namespace);
+            let unknown = sight.configs.is_unknown(&id) && sight.counting.names(&id);
+            unknown || sight.consumed.get(&id).is_some()
+        });
     }
 
     /// Compares the record's stamp with the one that the template carries.
@@ -168,9 +190,12 @@ impl Record {
         let Some(key) = key else { return };
         let fits = is_later && sight.consumed.digest(sight.uid, key) == live.digest;
         for entry in &mut self.entries {
+            // No digest tells what pods hold of a class; the pods do.
+            let is_class = entry.config.kind == ConfigKind::SecretProviderClass;
             match &mut entry.change {
+                Some(change) if is_class => change.answer = Answer::None,
                 Some(change) if fits => change.answer = Answer::Stamped,
-                None if fits => {}
+                None if fits || is_class => {}
                 Some(_) | None => {
                     let config = sight.consumed.get(&entry.config.within(&sight.workload.id.namespace));
                     entry.open(sight.now, config.and_then(ConsumedConfig::version), BTreeSet::new());
@@ -220,8 +245,10 @@ impl Entry {
             return self.appear(id, config, sight, keyring);
         };
         let Some(key) = digest.key_id().and_then(|key| keyring.find(key)) else {
+            let why = if digest.key_id().is_some() { Adoption::HashKeyLost } else { Adoption::OtherAlgorithm };
             *self = Self { change: self.change.take(), ..Self::new(id, config, keyring.current(), sight.now) };
-            return Some(News::KeyLost { config: id.local() });
+            let maybe_unread = likely_unread(sight, id, config).map(|_| id.local()).into_iter().collect();
+            return Some(News::Adopted(Adopted { why, maybe_unread }));
         };
         let back_since = self.absent_since.take();
         let changed = if !self.all && counted.is_some_and(|counted| counted.all) {
@@ -312,10 +339,10 @@ fn newer_than_the_workload(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedCo
     (!waited_for).then_some(version)
 }
 
-/// When a config was last written, if whoever runs restamp wants to catch up and some container that reads it started
-/// before that. managedFields don't tell what was written: a likely change.
+/// When a config was last written, if some container that reads it started before that. managedFields don't tell what was
+/// written: a likely change.
 fn likely_unread(sight: &Sight<'_>, id: &ConfigId, config: &ConsumedConfig) -> Option<Timestamp> {
-    if sight.policy.adopt != Adopt::CatchUp || config.attention == Attention::Ignored {
+    if config.attention == Attention::Ignored {
         return None;
     }
     let live = sight.configs.get(id)?;

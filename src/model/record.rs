@@ -52,6 +52,9 @@ pub struct Entry {
     /// Since when it does not exist; none while it is out of restamp's scope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent_since: Option<Timestamp>,
+    /// Of a SecretProviderClass: the version up to which what pods hold was taken for read, or is the open change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_to: Option<ResourceVersion>,
     /// The change that is not delivered yet: while there is one, the entry is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
@@ -214,6 +217,7 @@ impl Entry {
             all: config.all,
             keys: name_keys(id, config, key),
             last_changed: None,
+            seen_to: None,
             change: None,
         }
     }
@@ -268,6 +272,7 @@ mod tests {
             keys: BTreeMap::new(),
             last_changed: None,
             absent_since: None,
+            seen_to: None,
             change: None,
         }
     }

@@ -7,7 +7,7 @@ use crate::model::names::{ConfigKind, WorkloadKind};
 /// A watched kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Watched {
-    /// ConfigMaps or Secrets.
+    /// ConfigMaps or Secrets; of SecretProviderClasses what pods hold, where the Secrets Store CSI driver is installed.
     Config(ConfigKind),
     /// Objects with a pod template; of ReplicaSets also those that a Deployment owns, of Pods all.
     Workload(WorkloadKind),
@@ -20,7 +20,12 @@ pub enum Watched {
 impl Watched {
     /// Whether reloading needs it. What only completes reports is optional.
     pub fn is_needed(self) -> bool {
-        !matches!(self, Self::Workload(WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::Custom(_)))
+        let is_optional = |kind| matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::Custom(_));
+        match self {
+            Self::Workload(kind) => !is_optional(kind),
+            Self::Config(kind) => kind != ConfigKind::SecretProviderClass,
+            Self::Report | Self::Namespace => true,
+        }
     }
 
     /// The kind as manifests spell it, with its group where that is not enough.

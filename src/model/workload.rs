@@ -163,6 +163,41 @@ impl Workload {
             Vocabulary::Own => own,
             Vocabulary::WithStakater => own.or_stakater(Stakater::read(self.id.kind, annotations)),
         };
+        if matches!(self.id.kind, WorkloadKind::Custom(kind) if kind.is_argo_rollout()) {
+            let own = annotations.workload.clone();
+            self.choose_lever(&own, vocabulary);
+            self.find_stamp();
+        }
+    }
+
+    /// What they say is known: what was read of the same annotations before.
+    pub fn heard(&mut self, opt_in: OptIn, lever: Lever) {
+        self.opt_in = opt_in;
+        if self.lever != lever {
+            self.lever = lever;
+            self.find_stamp();
+        }
+    }
+
+    /// How its controller is made to replace pods, by the annotations of the object itself.
+    pub fn choose_lever(&mut self, annotations: &BTreeMap<String, String>, vocabulary: Vocabulary) {
+        match Lever::read(annotations, vocabulary) {
+            Ok(lever) => self.lever = lever,
+            Err(problem) => {
+                self.lever = Lever::Template;
+                self.opt_in.problems.push(problem);
+            }
+        }
+    }
+
+    /// The stamp stands where the lever puts it.
+    fn find_stamp(&mut self) {
+        let Some(annotations) = &self.annotations else { return };
+        let place = match self.lever {
+            Lever::Template => &annotations.template,
+            Lever::RestartAt => &annotations.workload,
+        };
+        self.stamp = place.get(CONFIG_HASH).cloned();
     }
 
     /// What every kind has in common; `None` without a name.

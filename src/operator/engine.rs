@@ -90,6 +90,8 @@ pub struct Engine {
     pub(super) told: HashMap<WorkloadId, Vec<InvalidAnnotation>>,
     /// The annotation that each namespace was told about.
     pub(super) told_namespaces: HashMap<Name, InvalidAnnotation>,
+    /// The same of configs.
+    pub(super) told_configs: HashMap<ConfigId, Vec<InvalidAnnotation>>,
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
@@ -128,6 +130,7 @@ impl Engine {
             held: BTreeMap::new(),
             told: HashMap::new(),
             told_namespaces: HashMap::new(),
+            told_configs: HashMap::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),
@@ -177,9 +180,9 @@ impl Engine {
             watcher::Event::InitApply(Item::Object(object)) => Some(Event::Listed(kind, extent.clone(), *object)),
             watcher::Event::Apply(Item::Object(object)) => Some(Event::Applied(kind, *object)),
             watcher::Event::Delete(Item::Object(object)) => Some(Event::Deleted(kind, *object)),
-            watcher::Event::InitApply(Item::Report(report)) => self.report_listed(&report, &extent),
-            watcher::Event::Apply(Item::Report(report)) => self.report_seen(&report),
-            watcher::Event::Delete(Item::Report(report)) => self.report_gone(&report),
+            watcher::Event::InitApply(Item::Report(report, readable)) => self.report_listed(&report, readable, &extent),
+            watcher::Event::Apply(Item::Report(report, readable)) => self.report_seen(&report, readable),
+            watcher::Event::Delete(Item::Report(report, readable)) => self.report_gone(&report, readable),
         };
         let Some(event) = event else { return };
         let ended = matches!(event, Event::ListEnds(..));

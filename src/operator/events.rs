@@ -27,8 +27,8 @@ pub enum Reason {
     ReloadHeld,
     /// Somebody took the stamp away while a change was open.
     StampRemoved,
-    /// The key of the record's digests is gone.
-    HashKeyLost,
+    /// There is no record, or none that can be compared, where there had been one.
+    AdoptedAnew,
     /// An annotation does not parse.
     InvalidAnnotation,
     /// The opt-in is gone.
@@ -47,7 +47,7 @@ impl Reason {
             Self::ReloadFailed => "ReloadFailed",
             Self::ReloadHeld => "ReloadHeld",
             Self::StampRemoved => "StampRemoved",
-            Self::HashKeyLost => "HashKeyLost",
+            Self::AdoptedAnew => "AdoptedAnew",
             Self::InvalidAnnotation => "InvalidAnnotation",
             Self::OptInGone => "OptInGone",
             Self::WouldReload => "WouldReload",
@@ -61,7 +61,7 @@ impl Reason {
             Self::ReloadFailed
             | Self::ReloadHeld
             | Self::StampRemoved
-            | Self::HashKeyLost
+            | Self::AdoptedAnew
             | Self::OptInGone
             | Self::ReloaderRuns
             | Self::InvalidAnnotation => "Warning",
@@ -75,7 +75,7 @@ impl Reason {
             Self::Reloaded | Self::WouldReload | Self::ReloadFailed | Self::ReloadHeld | Self::StampRemoved => {
                 "Reloading"
             }
-            Self::HashKeyLost | Self::InvalidAnnotation | Self::OptInGone => "Adopting",
+            Self::AdoptedAnew | Self::InvalidAnnotation | Self::OptInGone => "Adopting",
         }
     }
 }

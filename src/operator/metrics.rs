@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use prometheus::core::Collector;
 use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
+use crate::model::adoption::Adoption;
 use crate::model::decide::Hold;
-use crate::model::names::{ConfigId, WorkloadId};
+use crate::model::names::{ConfigId, ConfigKind, WorkloadId};
 use crate::model::reloader::Sign;
 use crate::model::scope::Scope;
 use crate::model::watched::Watched;
@@ -22,6 +23,7 @@ pub struct Metrics {
     watch_errors: IntCounterVec,
     held: IntGaugeVec,
     invalid_annotations: IntCounterVec,
+    adoptions: IntCounterVec,
     reloader_detected: IntGaugeVec,
 }
 
@@ -102,6 +104,16 @@ impl Metrics {
                     &["annotation"],
                 )?,
             )?,
+            adoptions: registered(
+                &registry,
+                IntCounterVec::new(
+                    Opts::new(
+                        "restamp_adoptions_total",
+                        "Workloads whose configs were taken as they are, since there was no record to compare with, by reason.",
+                    ),
+                    &["reason"],
+                )?,
+            )?,
             reloader_detected: registered(
                 &registry,
                 IntGaugeVec::new(
@@ -119,7 +131,7 @@ impl Metrics {
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 8] = [
+        let collectors: [&dyn Collector; 9] = [
             &self.stale_keys,
             &self.reloads,
             &self.latency,
@@ -127,6 +139,7 @@ impl Metrics {
             &self.watch_errors,
             &self.held,
             &self.invalid_annotations,
+            &self.adoptions,
             &self.reloader_detected,
         ];
         let all = collectors.into_iter().flat_map(|collector| collector.desc());
@@ -142,12 +155,16 @@ impl Metrics {
 
     /// Leadership began: every series that can be is there, at zero.
     pub fn begin(&self, scope: &Scope) {
-        for kind in scope.watched() {
-            self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
-            self.watch_errors.with_label_values(&[kind.as_str()]);
+        // Where the CSI driver is not installed, nothing of it is behind.
+        let classes = Watched::Config(ConfigKind::SecretProviderClass);
+        for kind in scope.watched().filter(|kind| *kind != classes) {
+            self.watch_begins(kind);
         }
         for reason in Hold::REASONS {
             self.held.with_label_values(&[reason]).set(0);
+        }
+        for why in Adoption::ALL {
+            self.adoptions.with_label_values(&[why.reason()]);
         }
     }
 
@@ -181,6 +198,12 @@ impl Metrics {
         self.latency.observe(seconds);
     }
 
+    /// A watch begins.
+    pub fn watch_begins(&self, kind: Watched) {
+        self.watch_synced.with_label_values(&[kind.as_str()]).set(0);
+        self.watch_errors.with_label_values(&[kind.as_str()]);
+    }
+
     /// A watch has had its first full list.
     pub fn watch_synced(&self, kind: Watched) {
         self.watch_synced.with_label_values(&[kind.as_str()]).set(1);
@@ -199,6 +222,11 @@ impl Metrics {
     /// There are these signs of a running Reloader.
     pub fn reloader_detected(&self, signs: &BTreeSet<Sign>) {
         self.reloader_detected.with_label_values::<&str>(&[]).set(i64::from(!signs.is_empty()));
+    }
+
+    /// A workload was adopted.
+    pub fn adoption(&self, why: Adoption) {
+        self.adoptions.with_label_values(&[why.reason()]).inc();
     }
 
     /// An annotation does not parse.

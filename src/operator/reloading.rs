@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
 use crate::api::annotations::AUTO_RELOAD;
-use crate::api::drift_report::DriftReport;
+use crate::api::drift_report::{DriftReport, Unreadable};
 use crate::api::published::Mode;
+use crate::model::adoption::Adopted;
 use crate::model::cause::Cause;
 use crate::model::decide::{Decision, Hold};
 use crate::model::delivered;
@@ -26,6 +27,9 @@ use crate::operator::tasks::Acted;
 
 /// A version that the API server refused as outdated is tried again only if the watch shows no newer one for this long.
 const WATCH_DELAY: SignedDuration = SignedDuration::from_secs(5);
+
+/// Whether a report's status can be read.
+type Readable = Result<(), Unreadable>;
 
 impl Engine {
     /// Decides what is due for a workload, and does it.
@@ -206,11 +210,7 @@ impl Engine {
                     *workloads += 1;
                     all.extend(keys.iter().cloned());
                 }
-                News::KeyLost { config } => {
-                    let note = format!("the hash key of the record of {config} is gone; its entry starts anew");
-                    warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{note}");
-                    self.tell_workload(id, Reason::HashKeyLost, note);
-                }
+                News::Adopted(adopted) => self.tell_adopted(id, adopted),
                 News::OptInGone => {
                     let note = format!(
                         "{AUTO_RELOAD} went with an edit of the pod template, so changes roll it no more; a rollout \
@@ -235,6 +235,16 @@ impl Engine {
         }
     }
 
+    /// Counts an adoption; where there had been a record, whoever is on call has to know.
+    fn tell_adopted(&mut self, id: &WorkloadId, adopted: &Adopted) {
+        self.metrics.adoption(adopted.why);
+        if adopted.why.is_a_loss() {
+            let reason = adopted.why.reason();
+            warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, reason, "adopted anew: {adopted}");
+            self.tell_workload(id, Reason::AdoptedAnew, format!("Adopted anew: {adopted}"));
+        }
+    }
+
     pub(super) fn tell_workload(&mut self, id: &WorkloadId, reason: Reason, note: String) {
         if let Some(tracked) = self.index.workload(id) {
             self.writer.event(Notice::on_workload(&tracked.workload, reason, note));
@@ -255,28 +265,35 @@ impl Engine {
         self.would_reload.remove(id);
     }
 
-    pub(super) fn report_listed(&mut self, report: &DriftReport, extent: &Extent) -> Option<Event> {
+    pub(super) fn report_listed(&mut self, report: &DriftReport, readable: Readable, extent: &Extent) -> Option<Event> {
         if !self.is_in_scope(report) {
             return None;
         }
         self.reports.listed(report, extent)?;
-        self.stored_record(report).map(|stored| Event::Listed(Watched::Report, extent.clone(), Object::Report(stored)))
+        self.stored_record(report, readable)
+            .map(|stored| Event::Listed(Watched::Report, extent.clone(), Object::Report(stored)))
     }
 
-    pub(super) fn report_seen(&mut self, report: &DriftReport) -> Option<Event> {
+    pub(super) fn report_seen(&mut self, report: &DriftReport, readable: Readable) -> Option<Event> {
         if !self.is_in_scope(report) {
             return None;
         }
         let key = self.reports.seen(report)?;
         // Somebody may have written into it.
         self.write_report(&key);
-        self.stored_record(report).map(|stored| Event::Applied(Watched::Report, Object::Report(stored)))
+        self.stored_record(report, readable).map(|stored| Event::Applied(Watched::Report, Object::Report(stored)))
     }
 
     /// The record in a report on a workload.
-    fn stored_record(&self, report: &DriftReport) -> Option<StoredRecord> {
+    fn stored_record(&self, report: &DriftReport, readable: Readable) -> Option<StoredRecord> {
         let subject = &report.spec.subject;
-        let reload = report.status.as_ref()?.reload.as_ref()?;
+        let (instance, record) = match readable {
+            Ok(()) => {
+                let reload = report.status.as_ref()?.reload.as_ref()?;
+                (reload.instance.clone(), Some(reload.record.clone()))
+            }
+            Err(Unreadable { instance }) => (instance.unwrap_or_else(|| self.instance.clone()), None),
+        };
         let workload = WorkloadId {
             kind: self.settings.scope.workload_kind(&subject.api_version, &subject.kind)?,
             namespace: report.metadata.namespace.as_deref()?.into(),
@@ -287,16 +304,16 @@ impl Engine {
             return None;
         }
         let uid = report.metadata.owner_references.as_ref()?.first()?.uid.as_str().into();
-        Some(StoredRecord { workload, uid, instance: reload.instance.clone(), record: reload.record.clone() })
+        Some(StoredRecord { workload, uid, instance, record })
     }
 
     fn is_in_scope(&self, report: &DriftReport) -> bool {
         report.metadata.namespace.as_deref().is_some_and(|namespace| self.index.is_in_scope(&namespace.into()))
     }
 
-    pub(super) fn report_gone(&mut self, report: &DriftReport) -> Option<Event> {
+    pub(super) fn report_gone(&mut self, report: &DriftReport, readable: Readable) -> Option<Event> {
         let key = self.reports.gone(report)?;
         self.write_report(&key);
-        self.stored_record(report).map(|stored| Event::Deleted(Watched::Report, Object::Report(stored)))
+        self.stored_record(report, readable).map(|stored| Event::Deleted(Watched::Report, Object::Report(stored)))
     }
 }

@@ -1,6 +1,7 @@
 //! The engine's half for reports: has them say what the model finds, and how reloading stands.
 
 use jiff::{SignedDuration, Timestamp};
+use tracing::warn;
 
 use crate::api::drift_report::{DriftReportStatus, FindingType, InSync};
 use crate::api::published::Mode;
@@ -9,11 +10,12 @@ use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::decide::Decision;
 use crate::model::delivered::later;
-use crate::model::drift::{self, Drift, WorkloadSight};
+use crate::model::drift::{self, Drift, Note, WorkloadSight};
 use crate::model::index::Tracked;
 use crate::model::names::{ConfigId, Name, WorkloadId};
 use crate::model::report::{self, ReportKey};
 use crate::operator::engine::{Again, Engine};
+use crate::operator::events::{Notice, Reason};
 
 /// Its objects are the cluster's own.
 const NOT_LOOKED_AT: &str = "kube-system";
@@ -40,6 +42,7 @@ impl Engine {
         let key = report::key_of_config(id);
         let Some(config) = self.index.configs().get(id) else {
             self.metrics.stale_keys(id, 0);
+            self.told_configs.remove(id);
             self.reports.forget(&key);
             return;
         };
@@ -47,6 +50,7 @@ impl Engine {
             self.metrics.stale_keys(id, 0);
             return self.withdraw_config_report(key);
         };
+        self.tell_invalid_config(id, &drift);
         let again = Again::Config(id.clone());
         let status = report::status_of(self.due(&key, &again, drift, now), now);
         self.metrics.stale_keys(id, count(&status, FindingType::StaleKey));
@@ -56,6 +60,26 @@ impl Engine {
         if let Some(config) = self.index.configs().get(id) {
             self.reports.want(report::of_config(config, status));
             self.write_report(&key);
+        }
+    }
+
+    /// Tells of each annotation of a config that does not parse, once.
+    fn tell_invalid_config(&mut self, id: &ConfigId, drift: &Drift) {
+        let problems = drift.notes.iter().filter_map(|note| match note {
+            Note::InvalidAnnotation(problem) => Some(problem.clone()),
+            _ => None,
+        });
+        let problems: Vec<_> = problems.collect();
+        let told = self.told_configs.remove(id).unwrap_or_default();
+        for problem in problems.iter().filter(|problem| !told.contains(problem)) {
+            self.metrics.invalid_annotation(problem.name);
+            warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{problem}");
+            if let Some(config) = self.index.configs().get(id) {
+                self.writer.event(Notice::on_config(config, Reason::InvalidAnnotation, problem.to_string()));
+            }
+        }
+        if !problems.is_empty() {
+            self.told_configs.insert(id.clone(), problems);
         }
     }
 
@@ -108,7 +132,9 @@ impl Engine {
     pub(super) fn report_workload(&mut self, id: &WorkloadId, decision: Option<&Decision>, now: Timestamp) {
         let key = report::key_of_workload(id);
         let stored = self.reports.status(&key);
-        if stored.is_some_and(|status| self.is_of_another(status)) {
+        // Also one that can't be read may be another installation's: the index knows.
+        let is_kept_by_another = self.index.workload(id).is_some_and(|tracked| tracked.other_instance.is_some());
+        if is_kept_by_another || stored.is_some_and(|status| self.is_of_another(status)) {
             return;
         }
         let stored = stored.cloned();

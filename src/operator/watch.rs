@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
-use crate::api::drift_report::{DriftReport, StoredReport};
+use crate::api::drift_report::{DriftReport, StoredReport, Unreadable};
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::custom::CustomKind;
 use crate::model::custom::object::CustomObject;
@@ -28,6 +28,7 @@ use crate::model::index::Object;
 use crate::model::names::{ConfigKind, Name, WorkloadKind, controller_of};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
+use crate::model::provider_class::object::{StatusObject, kind_of_statuses};
 use crate::model::rerun::placeholder::Placeholder;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
@@ -52,8 +53,8 @@ pub struct Seen {
 pub enum Item {
     /// For the index.
     Object(Box<Object>),
-    /// One of our reports.
-    Report(Box<DriftReport>),
+    /// One of our reports, and whether its status can be read.
+    Report(Box<DriftReport>, Result<(), Unreadable>),
 }
 
 /// Some clouds' load balancers drop connections that are idle for 240 s.
@@ -108,6 +109,7 @@ impl Watches {
             Watched::Config(ConfigKind::Secret) => {
                 tasks.spawn(watch.run(|object: SecretObject| Some(Object::Config(object.config).into())))
             }
+            Watched::Config(ConfigKind::SecretProviderClass) => tasks.spawn(watch.run_statuses()),
             Watched::Workload(WorkloadKind::Deployment) => {
                 tasks.spawn(watch.run(|object: Deployment| workload(Workload::of_deployment(&object))))
             }
@@ -183,7 +185,7 @@ fn report(stored: StoredReport) -> Option<Item> {
         let (ns, name) = (report.metadata.namespace.as_deref(), report.metadata.name.as_deref());
         warn!(ns, report = name, "cannot read the status of a report; it counts for nothing, and is written anew");
     }
-    Some(Item::Report(Box::new(report)))
+    Some(Item::Report(Box::new(report), readable))
 }
 
 fn namespace(object: PartialObjectMeta<v1::Namespace>) -> Option<Item> {
@@ -253,15 +255,31 @@ impl Watch {
         self.run_with(api, move |object: CustomObject| workload(object.read(kind))).await;
     }
 
+    /// The watch of what pods hold of SecretProviderClasses. Most clusters don't have the driver, so nobody is warned.
+    async fn run_statuses(self) {
+        let resource = self.wait_for(&kind_of_statuses(), |_| {}).await;
+        info!(kind = resource.kind, "kind is installed, and watched");
+        self.metrics.watch_begins(self.kind);
+        self.run(|object: StatusObject| Some(Object::ProviderClassStatus(object.read()?).into())).await;
+    }
+
     /// Waits until a kind is installed; others go on meanwhile.
     async fn installed(&self, kind: &CustomKind) -> ApiResource {
+        let tell = |why: &ApiError| {
+            warn!(kind = kind.label, %why, "kind can't be watched yet; it is asked for again and again");
+        };
+        self.wait_for(kind, tell).await
+    }
+
+    /// The same; whoever asks is told once that it is not there.
+    async fn wait_for(&self, kind: &CustomKind, tell: impl Fn(&ApiError)) -> ApiResource {
         let mut pauses = ExponentialBuilder::default().with_max_delay(LONGEST_PAUSE).without_max_times().build();
         let mut told = false;
         loop {
             match discover(&self.client, kind).await {
                 Ok(resource) => return resource,
                 Err(why) if !told => {
-                    warn!(kind = kind.label, %why, "kind can't be watched yet; it is asked for again and again");
+                    tell(&why);
                     told = true;
                 }
                 Err(why) => debug!(kind = kind.label, %why, "kind still can't be watched"),
@@ -390,8 +408,10 @@ fn config(kind: Watched, scope: &Scope) -> watcher::Config {
     let mut config = watcher::Config::default().timeout(TIMEOUT_SECONDS).page_size(PAGE);
     let (name, labels) = match kind {
         Watched::Namespace => ("metadata.name", scope.namespace_labels()),
+        Watched::Config(ConfigKind::SecretProviderClass) | Watched::Workload(_) | Watched::Report => {
+            ("metadata.namespace", None)
+        }
         Watched::Config(_) => ("metadata.namespace", scope.configs.as_ref()),
-        Watched::Workload(_) | Watched::Report => ("metadata.namespace", None),
     };
     let mut fields: Vec<String> = scope.excluded().map(|excluded| format!("{name}!={excluded}")).collect();
     if kind == Watched::Config(ConfigKind::Secret) {

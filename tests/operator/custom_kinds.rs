@@ -131,7 +131,7 @@ async fn a_rollout_is_restarted_where_that_is_what_its_owner_wants() {
     let ns = turn.namespace("restart").await;
     install(turn.cluster(), ROLLOUT);
     let _operator = turn.operator(&[("--workload-kind", &flag(ROLLOUT))]).await;
-    let annotations = json!({"restamp.dev/auto-reload": "true", "reloader.stakater.com/rollout-strategy": "restart"});
+    let annotations = json!({"restamp.dev/auto-reload": "true", "restamp.dev/rollout-strategy": "restart"});
     ns.apply(&[config_map("c", &[("K", "1")]), object(ROLLOUT, &annotations)]);
     current(&ns, ROLLOUT).await;
     let before = ns.get(ROLLOUT, "w").await.unwrap();
@@ -142,6 +142,28 @@ async fn a_rollout_is_restarted_where_that_is_what_its_owner_wants() {
     assert!(after["metadata"]["annotations"]["restamp.dev/config-hash"].is_string());
     ns.operator_has_caught_up().await;
     assert_eq!(ns.get(ROLLOUT, "w").await.unwrap()["spec"], after["spec"]);
+}
+
+#[tokio::test]
+async fn reloaders_rollout_strategy_counts_where_its_annotations_do() {
+    let turn = turn().await;
+    let [plain, moved] = [turn.namespace("plain").await, turn.namespace("moved").await];
+    install(turn.cluster(), ROLLOUT);
+    moved.kubectl(&["label", "namespace", moved.name(), "restamp.test/moved="]);
+    let selector = ("--stakater-namespace-selector", "restamp.test/moved");
+    let _operator =
+        turn.operator(&[("--workload-kind", &flag(ROLLOUT)), ("--stakater-annotations", ""), selector]).await;
+    let annotations = json!({"restamp.dev/auto-reload": "true", "reloader.stakater.com/rollout-strategy": "restart"});
+    for ns in [&plain, &moved] {
+        ns.apply(&[config_map("c", &[("K", "1")]), object(ROLLOUT, &annotations)]);
+        current(ns, ROLLOUT).await;
+        ns.apply(&[config_map("c", &[("K", "2")])]);
+    }
+    let restarted = |object: &Value| !object["spec"]["restartAt"].is_null();
+    let rolled = stamped(&plain, ROLLOUT, "").await;
+    assert!(!restarted(&rolled), "{rolled:#}");
+    let other = moved.until(ROLLOUT, "w", "to be restarted", restarted).await;
+    assert_eq!(stamp(&other), "");
 }
 
 #[tokio::test]

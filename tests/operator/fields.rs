@@ -7,8 +7,8 @@ use restamp::model::fields::quantity::holds_quantities;
 use serde_json::{Value, json};
 
 use crate::support::cluster::shared as shared_cluster;
-use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT};
-use crate::support::manifests::deployment;
+use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT, EVENT};
+use crate::support::manifests::{config_map, deployment};
 use crate::support::turn;
 
 const IMAGE: &str = "spec.template.spec.containers[app].image";
@@ -105,6 +105,12 @@ async fn an_ignored_finding_is_not_reported_and_a_typo_ignores_nothing() {
     assert!(note.contains("restamp.dev/ignore-findings"), "{note}");
     let events = ns.events(DEPLOYMENT, "w", "InvalidAnnotation").await;
     assert_eq!(events, [note]);
+    ns.apply(&[config_map("c", &[("K", "1")]), deployment("reader").env_from_config_map("c").into()]);
+    ns.kubectl(&["annotate", "configmap/c", "restamp.dev/ignore-findings=Stale"]);
+    let is_told = |events: &[Value]| {
+        events.iter().any(|event| event["reason"] == "InvalidAnnotation" && event["regarding"]["name"] == "c")
+    };
+    ns.until_all(EVENT, "to tell of the ConfigMap's annotation", is_told).await;
 
     ns.kubectl(&[
         "annotate",

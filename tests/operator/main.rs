@@ -19,6 +19,7 @@ mod namespaces;
 mod options;
 mod others;
 mod permissions;
+mod provider_classes;
 mod reload;
 mod rerun_jobs;
 mod scenario;

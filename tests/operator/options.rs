@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT, EVENT};
-use crate::support::manifests::{config_map, deployment};
+use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT, EVENT, STATEFUL_SET};
+use crate::support::manifests::{config_map, deployment, secret, stateful_set};
 use crate::support::namespace::stamp;
 use crate::support::turn;
 use crate::support::waiting::{PATIENCE, poll};
@@ -94,4 +94,39 @@ async fn an_optional_config_that_comes_and_goes_rolls_as_the_flags_say() {
     ns.kubectl(&["delete", "configmap", "c"]);
     ns.reloaded(DEPLOYMENT, "w", stamp(&workload)).await;
     assert_eq!(history.rollouts().await, 2);
+}
+
+#[tokio::test]
+async fn every_workload_takes_part_but_for_kinds_that_are_ignored_of_workload_and_of_config() {
+    let turn = turn().await;
+    let ns = turn.namespace("all").await;
+    let ignored = [("--ignore-workload-kind", "StatefulSet"), ("--ignore-config-kind", "Secret")];
+    let operator = turn.operator(&[&[("--auto-reload-all", "")], ignored.as_slice()].concat()).await;
+    let silent = |manifest: serde_json::Value| {
+        let mut manifest = manifest;
+        manifest["metadata"].as_object_mut().unwrap().remove("annotations");
+        manifest
+    };
+    let [of_secret, of_both, set] = [
+        deployment("of-secret"),
+        deployment("of-both").env_from_config_map("c"),
+        stateful_set("set").env_from_config_map("c"),
+    ];
+    ns.apply(&[
+        config_map("c", &[("K", "1")]),
+        secret("s", &[("K", "1")]),
+        silent(of_secret.env_from_secret("s").build()),
+        silent(of_both.env_from_secret("s").build()),
+        silent(set.build()),
+    ]);
+    let [of_secret, of_both] = [ns.adopted(DEPLOYMENT, "of-secret").await, ns.adopted(DEPLOYMENT, "of-both").await];
+    ns.rolled_out(STATEFUL_SET, "set").await;
+    ns.apply(&[config_map("c", &[("K", "2")]), secret("s", &[("K", "2")])]);
+    ns.reloaded(DEPLOYMENT, "of-both", "").await;
+    ns.operator_has_caught_up().await;
+    assert_eq!((of_secret.rollouts().await, of_both.rollouts().await), (0, 1));
+    assert_eq!(ns.events(DEPLOYMENT, "of-both", "Reloaded").await, ["Reloading: key K of ConfigMap c changed"]);
+    assert_eq!(stamp(&ns.get(STATEFUL_SET, "set").await.unwrap()), "");
+    assert_eq!(ns.get(DRIFT_REPORT, "statefulset-set").await, None);
+    assert!(!operator.get("/metrics").unwrap().1.contains("kind=\"Secret\""));
 }

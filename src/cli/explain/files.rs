@@ -79,7 +79,8 @@ fn unknown(workload: &Workload, inventory: &Inventory) -> BTreeMap<ConfigId, Unk
     let has = |kind: ConfigKind| inventory.configs().iter().any(|config| config.id.kind == kind);
     let literal = workload.opt_in.reload_on.iter().filter_map(|pattern| pattern.literal(&workload.id.namespace));
     let named = workload.consumption.configs().into_iter().cloned().chain(literal);
-    named.filter(|id| !has(id.kind)).map(|id| (id, Unknown::NotInFiles)).collect()
+    let is_read = |id: &ConfigId| ConfigKind::WITH_KEYS.contains(&id.kind);
+    named.filter(|id| is_read(id) && !has(id.kind)).map(|id| (id, Unknown::NotInFiles)).collect()
 }
 
 impl Args {

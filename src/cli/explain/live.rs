@@ -136,6 +136,8 @@ impl Asking<'_> {
                 let sought = self.lister.get::<SecretObject>(kind.as_str(), namespace, name).await?;
                 sought.and_then(|found| Some(found.config))
             }
+            // Nothing of it is read.
+            ConfigKind::SecretProviderClass => Sought::NoSuchKind,
         })
     }
 }

@@ -25,7 +25,7 @@ pub enum Kind {
 
 impl Kind {
     fn all() -> impl Iterator<Item = Self> {
-        ConfigKind::ALL.into_iter().map(Self::Config).chain(WorkloadKind::ALL.into_iter().map(Self::Workload))
+        ConfigKind::WITH_KEYS.into_iter().map(Self::Config).chain(WorkloadKind::ALL.into_iter().map(Self::Workload))
     }
 
     /// The kind as manifests spell it.
@@ -44,7 +44,8 @@ impl Kind {
     fn short(self) -> Option<&'static str> {
         match self {
             Self::Config(ConfigKind::ConfigMap) => Some("cm"),
-            Self::Config(ConfigKind::Secret) | Self::Workload(WorkloadKind::Job | WorkloadKind::Custom(_)) => None,
+            Self::Config(ConfigKind::Secret | ConfigKind::SecretProviderClass)
+            | Self::Workload(WorkloadKind::Job | WorkloadKind::Custom(_)) => None,
             Self::Workload(WorkloadKind::Deployment) => Some("deploy"),
             Self::Workload(WorkloadKind::StatefulSet) => Some("sts"),
             Self::Workload(WorkloadKind::DaemonSet) => Some("ds"),

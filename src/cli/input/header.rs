@@ -55,7 +55,9 @@ impl Header {
             let typed = ItemType { api_version: Some(api_version), kind: Some(kind) };
             return Shape::List(items, if kind.is_empty() { ItemType::default() } else { typed });
         }
-        if let Some(config) = ConfigKind::ALL.into_iter().find(|known| known.as_str() == kind && api_version == "v1") {
+        if let Some(config) =
+            ConfigKind::WITH_KEYS.into_iter().find(|known| known.as_str() == kind && api_version == "v1")
+        {
             return Shape::Config(config);
         }
         if (api_version, kind) == (&*DriftReport::api_version(&()), &*DriftReport::kind(&())) {

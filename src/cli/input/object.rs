@@ -43,6 +43,8 @@ impl<'i> Objects<'i> {
         let config = match kind {
             ConfigKind::ConfigMap => ConfigMapObject::deserialize(object)?.config,
             ConfigKind::Secret => SecretObject::deserialize(object)?.config,
+            // No document is taken for one.
+            ConfigKind::SecretProviderClass => return IgnoredAny::deserialize(object).map(|_| ()),
         };
         self.inventory.add_config(config);
         Ok(())

@@ -126,3 +126,32 @@ fn what_is_required_and_not_there_is_missing() {
     ];
     assert_eq!(missing, expected);
 }
+
+#[rstest]
+#[case::mounted(json!({"mountPath": "/vault"}), &["app csi InPlace"])]
+#[case::by_sub_path(json!({"mountPath": "/vault/db", "subPath": "db"}), &["app subPath AtStart"])]
+#[case::by_an_expression(json!({"mountPath": "/vault/db", "subPathExpr": "$(X)"}), &["app subPath AtStart"])]
+fn a_volume_of_the_secrets_store_driver_is_consumed_as_a_whole(#[case] mount: Value, #[case] expected: &[&str]) {
+    let mut mount = mount;
+    mount["name"] = json!("v");
+    let csi = json!({"driver": "secrets-store.csi.k8s.io", "readOnly": true,
+        "volumeAttributes": {"secretProviderClass": "vault"}});
+    let spec = json!({"containers": [{"name": "app", "volumeMounts": [mount]}, {"name": "other"}],
+        "volumes": [{"name": "v", "csi": csi}, {"name": "unmounted", "csi": csi}]});
+    let consumption = Consumption::of(&"ns".into(), &pod(spec));
+    let seen = |reference: Reference<'_>| {
+        assert_eq!((reference.config.local().to_string().as_str(), reference.all), ("SecretProviderClass/vault", true));
+        format!("{} {} {}", reference.container, reference.via, reference.via.refresh())
+    };
+    assert_eq!(consumption.references().map(seen).collect::<Vec<_>>(), expected);
+    assert_eq!(consumption.missing(&Configs::default()), BTreeSet::new(), "a class is never said to be missing");
+}
+
+#[rstest]
+#[case::another_driver(json!({"driver": "ebs.csi.aws.com", "volumeAttributes": {"secretProviderClass": "vault"}}))]
+#[case::no_class(json!({"driver": "secrets-store.csi.k8s.io"}))]
+fn any_other_csi_volume_is_not_consumed(#[case] csi: Value) {
+    let spec = json!({"containers": [{"name": "app", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
+        "volumes": [{"name": "v", "csi": csi}]});
+    assert_eq!(Consumption::of(&"ns".into(), &pod(spec)).configs(), BTreeSet::new());
+}

@@ -33,6 +33,11 @@ impl CustomKind {
         self.api_version.split_once('/').map_or(self.api_version.as_str(), |(_, version)| version)
     }
 
+    /// Whether it is the kind whose pods can be replaced in two ways.
+    pub fn is_argo_rollout(&self) -> bool {
+        self.group() == "argoproj.io" && self.kind == "Rollout"
+    }
+
     /// Whether an object of this type is of this kind, in whatever version.
     pub fn is(&self, api_version: &str, kind: &str) -> bool {
         self.kind == kind && self.group() == group_of(api_version)

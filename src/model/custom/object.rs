@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::api::annotations::CONFIG_HASH;
+use crate::api::vocabulary::Vocabulary;
 use crate::model::custom::rollout::Lever;
 use crate::model::custom::{CustomKind, group_of};
 use crate::model::fields::{CustomSpec, Fields};
@@ -121,9 +122,6 @@ impl Resource for CustomObject {
     }
 }
 
-const ARGO: &str = "argoproj.io";
-const ROLLOUT: &str = "Rollout";
-
 impl CustomObject {
     /// What is kept of it.
     pub fn read(&self, kind: &'static CustomKind) -> Option<Workload> {
@@ -135,7 +133,7 @@ impl CustomObject {
             let spec = CustomSpec { replicas: spec.replicas.0, template };
             workload.fields = Fields::of(&workload.id, &self.metadata, &spec).into();
         }
-        if kind.group() == ARGO && kind.kind == ROLLOUT {
+        if kind.is_argo_rollout() {
             self.read_rollout(&spec, &mut workload);
         }
         Some(workload)
@@ -143,13 +141,10 @@ impl CustomObject {
 
     /// What only an Argo Rollout has.
     fn read_rollout(&self, spec: &Spec, workload: &mut Workload) {
-        let annotations = self.metadata.annotations.as_ref();
-        match Lever::read(annotations) {
-            Ok(lever) => workload.lever = lever,
-            Err(problem) => workload.opt_in.problems.push(problem),
-        }
+        let annotations = self.metadata.annotations.clone().unwrap_or_default();
+        workload.choose_lever(&annotations, Vocabulary::Own);
         if workload.lever == Lever::RestartAt {
-            workload.stamp = annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned();
+            workload.stamp = annotations.get(CONFIG_HASH).cloned();
         }
         let deployment = spec.workload_ref.0.as_ref().filter(|reference| {
             reference.kind == WorkloadKind::Deployment.as_str() && group_of(&reference.api_version) == "apps"

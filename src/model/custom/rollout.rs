@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api::annotations;
+use crate::api::annotations::ROLLOUT_STRATEGY;
 use crate::api::auto_reload::InvalidAnnotation;
+use crate::api::stakater;
+use crate::api::vocabulary::Vocabulary;
 use crate::model::delivered::later;
 use crate::model::pod::Pod;
 
@@ -20,9 +22,6 @@ pub enum Lever {
     RestartAt,
 }
 
-/// On an Argo Rollout: `rollout` or `restart`. The second name is Reloader's.
-pub const ROLLOUT_STRATEGY: [&str; 2] = [annotations::ROLLOUT_STRATEGY, "reloader.stakater.com/rollout-strategy"];
-
 impl Lever {
     /// From when on the pods are to be restarted: all that there are, however far its clock is from ours.
     pub fn restart_at(self, pods: &[&Pod], now: Timestamp) -> Option<Timestamp> {
@@ -35,9 +34,13 @@ impl Lever {
         }
     }
 
-    /// What the annotations of an Argo Rollout ask for.
-    pub fn read(annotations: Option<&BTreeMap<String, String>>) -> Result<Self, InvalidAnnotation> {
-        let said = ROLLOUT_STRATEGY.into_iter().find_map(|name| Some((name, annotations?.get(name)?.as_str())));
+    /// What the annotations of an Argo Rollout ask for: ours, or Reloader's where those count.
+    pub fn read(annotations: &BTreeMap<String, String>, vocabulary: Vocabulary) -> Result<Self, InvalidAnnotation> {
+        let names: &[&'static str] = match vocabulary {
+            Vocabulary::Own => &[ROLLOUT_STRATEGY],
+            Vocabulary::WithStakater => &[ROLLOUT_STRATEGY, stakater::ROLLOUT_STRATEGY],
+        };
+        let said = names.iter().find_map(|name| Some((*name, annotations.get(*name)?.as_str())));
         match said {
             None | Some((_, "rollout")) => Ok(Self::Template),
             Some((_, "restart")) => Ok(Self::RestartAt),
@@ -64,22 +67,28 @@ mod tests {
     }
 
     #[rstest]
-    #[case::nothing(&[], Ok(Lever::Template))]
-    #[case::ours(&[("restamp.dev/rollout-strategy", "restart")], Ok(Lever::RestartAt))]
-    #[case::reloaders(&[("reloader.stakater.com/rollout-strategy", "restart")], Ok(Lever::RestartAt))]
+    #[case::nothing(&[], Vocabulary::WithStakater, Ok(Lever::Template))]
+    #[case::ours(&[("restamp.dev/rollout-strategy", "restart")], Vocabulary::Own, Ok(Lever::RestartAt))]
+    #[case::reloaders(
+        &[("reloader.stakater.com/rollout-strategy", "restart")], Vocabulary::WithStakater, Ok(Lever::RestartAt))]
+    #[case::reloaders_where_they_do_not_count(
+        &[("reloader.stakater.com/rollout-strategy", "restart")], Vocabulary::Own, Ok(Lever::Template))]
     #[case::ours_first(
         &[("restamp.dev/rollout-strategy", "rollout"), ("reloader.stakater.com/rollout-strategy", "restart")],
+        Vocabulary::WithStakater,
         Ok(Lever::Template)
     )]
     #[case::something_else(
         &[("restamp.dev/rollout-strategy", "recreate")],
+        Vocabulary::Own,
         Err(InvalidAnnotation::new("restamp.dev/rollout-strategy", "recreate", "\"rollout\" or \"restart\""))
     )]
     fn an_annotation_chooses_how_pods_are_replaced(
         #[case] annotations: &[(&str, &str)],
+        #[case] vocabulary: Vocabulary,
         #[case] expected: Result<Lever, InvalidAnnotation>,
     ) {
         let annotations = annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        assert_eq!(Lever::read(Some(&annotations)), expected);
+        assert_eq!(Lever::read(&annotations, vocabulary), expected);
     }
 }

@@ -132,7 +132,7 @@ impl Case<'_> {
         let why = self.why(reference.config, None, Some(refresh));
         let existence = match self.known.configs.get(reference.config) {
             Some(_) => Existence::Live,
-            None if self.known.unknown.contains_key(reference.config) => Existence::Unknown,
+            None if self.is_unknown(reference.config) => Existence::Unknown,
             None if reference.optional => Existence::OptionalMissing,
             None => Existence::Missing,
         };
@@ -172,8 +172,7 @@ impl Case<'_> {
         };
         let Some(values) = self.known.configs.values(id) else {
             let read = self.workload.consumption.configs().contains(id);
-            let unknown = self.known.unknown.contains_key(id);
-            let existence = if unknown { Existence::Unknown } else { Existence::OptionalMissing };
+            let existence = if self.is_unknown(id) { Existence::Unknown } else { Existence::OptionalMissing };
             return if read { Vec::new() } else { vec![row(None, existence)] };
         };
         let is_read = |key: &KeyName| reads.iter().any(|read| read.config == *id && read.key == *key);
@@ -215,6 +214,10 @@ impl Case<'_> {
         if let Some(unknown) = unknown.get(id) {
             return Some(Why::ConfigUnknown(*unknown));
         }
+        let searches = self.auto_reload(id.kind) == AutoReload::Matching && !self.counting.names(id);
+        if id.kind == ConfigKind::SecretProviderClass {
+            return searches.then_some(Why::NotMatching);
+        }
         let annotations = &configs.get(id)?.annotations;
         if let Some(ignore) = Ignore::read(annotations).ok().flatten().filter(|ignore| ignore.covers_reload()) {
             return Some(Why::Ignored(ignore));
@@ -222,15 +225,16 @@ impl Case<'_> {
         if Ignore::stops_reload(annotations, self.counting.vocabulary) {
             return Some(Why::IgnoredByStakater);
         }
-        let searches = self.auto_reload(id.kind) == AutoReload::Matching && !self.counting.names(id);
         (searches && !stakater::is_match(annotations)).then_some(Why::NotMatching)
     }
 
     pub(super) fn auto_reload(&self, kind: ConfigKind) -> AutoReload {
-        match kind {
-            ConfigKind::ConfigMap => self.counting.config_maps,
-            ConfigKind::Secret => self.counting.secrets,
-        }
+        self.counting.of_kind(kind)
+    }
+
+    /// Whether nothing is known of a config itself.
+    fn is_unknown(&self, id: &ConfigId) -> bool {
+        self.known.unknown.contains_key(id) || self.known.configs.is_unknown(id)
     }
 }
 
@@ -294,6 +298,12 @@ mod tests {
     #[case::only_named(deployment("w").on("secret/s").on("secret/absent").env("Secret/s", "A"),
         &["app Secret/s[A] env Live: yes, OptedIn", "- Secret/absent[-] - OptionalMissing: yes, Named",
             "- Secret/s[B] - Live: yes, Named"])]
+    #[case::of_a_class(deployment("w").volume("SecretProviderClass/vault"),
+        &["app SecretProviderClass/vault[-] csi Unknown: yes, OptedIn"])]
+    #[case::of_a_class_at_start(deployment("w").auto_reload(AutoReload::AtStart).volume("SecretProviderClass/vault"),
+        &["app SecretProviderClass/vault[-] csi Unknown: no, ReadInPlace"])]
+    #[case::a_class_that_is_only_named(deployment("w").on("secretproviderclass/vault"),
+        &["- SecretProviderClass/vault[-] - Unknown: yes, Named"])]
     #[case::nothing(deployment("w"), &[])]
     fn a_row_says_what_a_change_does(#[case] workload: WorkloadBuilder, #[case] expected: &[&str]) {
         assert_eq!(rows(&scene(workload).configs(configs())), expected);

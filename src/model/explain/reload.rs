@@ -169,6 +169,7 @@ mod tests {
         let id = named(config).within(&"ns".into());
         let digest = Some(key.digest_config(&id, std::iter::empty()));
         Entry {
+            seen_to: None,
             config: named(config),
             digest,
             all: true,

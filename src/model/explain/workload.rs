@@ -147,8 +147,10 @@ impl<'a> Case<'a> {
 
     /// Whether Reloader's annotations opt it in, whatever its namespace says.
     fn is_opted_in_by_stakater(&self) -> bool {
-        let OptIn { config_maps, secrets, .. } = &self.workload.opt_in;
-        [config_maps, secrets].into_iter().any(|auto| auto.or(AutoReload::Off, None) != AutoReload::Off)
+        let OptIn { config_maps, secrets, provider_classes, .. } = &self.workload.opt_in;
+        [config_maps, secrets, provider_classes]
+            .into_iter()
+            .any(|auto| auto.or(AutoReload::Off, None) != AutoReload::Off)
     }
 
     /// Whether Reloader's annotations opt it in, and were not heard.

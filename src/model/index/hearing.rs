@@ -18,7 +18,7 @@ impl Index {
                 && before.opt_in.vocabulary == vocabulary
         };
         match before.map(|before| &before.workload).filter(is_the_same) {
-            Some(before) => workload.opt_in = before.opt_in.clone(),
+            Some(before) => workload.heard(before.opt_in.clone(), before.lever),
             None => workload.hear(vocabulary),
         }
     }

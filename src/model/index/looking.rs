@@ -2,17 +2,21 @@
 
 use jiff::Timestamp;
 
+use crate::model::adoption::Adoption;
 use crate::model::consumed::Consumed;
 use crate::model::counting::Counting;
 use crate::model::decide::{self, Decision, Hold};
 use crate::model::index::{Index, Tracked, Work};
-use crate::model::names::{WorkloadId, WorkloadKind};
-use crate::model::observe::Sight;
+use crate::model::names::{ConfigKind, WorkloadId, WorkloadKind};
+use crate::model::observe::{News, Sight};
 use crate::model::record::Record;
 use crate::model::rerun::Reruns;
 use crate::model::rerun::placeholder::{self, Placeholder, Step};
+use crate::model::stamp::Stamp;
 use crate::model::watched::Watched;
 use crate::model::workload::Workload;
+
+const STATUSES: Watched = Watched::Config(ConfigKind::SecretProviderClass);
 
 impl Index {
     /// Looks at one workload: adopts it, or compares its record with what there is.
@@ -27,7 +31,11 @@ impl Index {
             tracked.record = match self.unsynced(&tracked.workload) {
                 Some(_) => before,
                 None => self.with_sight(&tracked, &counting, now, |sight| match before {
-                    None => Some(Record::adopt(sight, &self.keyring)),
+                    None => {
+                        let (record, adopted) = Record::adopt(sight, &self.keyring, self.why_anew(&tracked.workload));
+                        work.news.push((id.clone(), News::Adopted(adopted)));
+                        Some(record)
+                    }
                     Some(mut record) => {
                         let news = record.observe(sight, &self.keyring);
                         work.news.extend(news.into_iter().map(|news| (id.clone(), news)));
@@ -38,6 +46,17 @@ impl Index {
             tracked.is_followed = self.unsynced(&tracked.workload).is_none();
         }
         self.workloads.insert(id.clone(), tracked);
+    }
+
+    /// Why a workload has no record.
+    fn why_anew(&self, workload: &Workload) -> Adoption {
+        let stored = self.stored.get(&workload.id).filter(|stored| Some(&stored.uid) == workload.uid.as_ref());
+        let stamp = workload.stamp.as_deref().and_then(|text| text.parse::<Stamp>().ok());
+        match stamp {
+            _ if stored.is_some() => Adoption::RecordUnreadable,
+            Some(stamp) if stamp.was_put_on(workload.generation) => Adoption::RecordGone,
+            _ => Adoption::FirstSight,
+        }
     }
 
     /// Whether nothing counts for a workload; not while it is unknown what its annotations or its namespace want.
@@ -57,7 +76,7 @@ impl Index {
         if others.is_some() {
             tracked.record = None;
         } else if let (None, Some(stored)) = (&tracked.record, stored) {
-            tracked.record = Some(stored.record.clone());
+            tracked.record = stored.record.clone();
             tracked.is_followed = false;
         }
     }
@@ -71,7 +90,7 @@ impl Index {
         };
         let consumed = workload.consumption.configs().into_iter().map(|id| id.kind);
         let named = workload.opt_in.reload_on.iter().map(|pattern| pattern.kind);
-        let configs = consumed.chain(named).map(Watched::Config);
+        let configs = consumed.chain(named).map(Watched::Config).filter(|kind| kind.is_needed());
         let needed = [own, Watched::Report, Watched::Workload(WorkloadKind::Pod)].into_iter().chain(links);
         let namespace = &workload.id.namespace;
         let unsynced = needed.chain(configs).find(|kind| !self.lists.is_synced_in(*kind, namespace));
@@ -94,6 +113,7 @@ impl Index {
             counting,
             consumed: &consumed,
             configs: &self.configs,
+            classes: self.lists.is_synced_in(STATUSES, &workload.id.namespace).then_some(&self.classes),
             pods: &self.pods_of_workload(&workload.id, uid),
             replica_set: self.current_replica_set(workload),
             namespace_deleting: self.is_namespace_deleting(&workload.id.namespace),

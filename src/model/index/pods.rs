@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::model::index::{Index, Work, remove_from};
-use crate::model::names::{Uid, WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigKind, Uid, WorkloadId, WorkloadKind};
 use crate::model::pod::Pod;
 use crate::model::workload::{Revision, Workload};
 
@@ -16,9 +16,22 @@ impl Index {
         }
         self.pods_of.entry(pod.owner.clone()).or_default().insert(pod.uid.clone());
         work.workloads.extend(self.workload_of_pod(&pod).cloned());
-        let owner = pod.owner.clone();
-        self.pods.insert(pod.uid.clone(), pod);
+        let (owner, uid) = (pod.owner.clone(), pod.uid.clone());
+        self.pods.insert(uid.clone(), pod);
         self.place(&owner);
+        self.look_if_it_may_be_behind(&uid, now, work);
+    }
+
+    /// When its containers started tells whether it is behind a SecretProviderClass.
+    fn look_if_it_may_be_behind(&mut self, pod: &Uid, now: Timestamp, work: &mut Work) {
+        let id = self.pods.get(pod).and_then(|pod| self.workload_of_pod(pod));
+        let Some(tracked) = id.and_then(|id| self.workloads.get(id)) else { return };
+        let entries = tracked.record.iter().flat_map(|record| &record.entries);
+        let mut kinds = entries.map(|entry| entry.config.kind);
+        if kinds.any(|kind| kind == ConfigKind::SecretProviderClass) {
+            let id = tracked.workload.id.clone();
+            self.look(&id, now, work);
+        }
     }
 
     /// Notes whether it is known whose the pods of this owner are.

@@ -60,7 +60,7 @@ fn replica_set(uid: &str) -> Object {
 
 fn report(instance: &str) -> Object {
     let uid = w().build().uid.unwrap();
-    Object::Report(StoredRecord { workload: id(), uid, instance: instance.to_owned(), record: Record::default() })
+    Object::Report(StoredRecord { workload: id(), uid, instance: instance.to_owned(), record: Some(Record::default()) })
 }
 
 fn empty() -> Index {
@@ -205,7 +205,7 @@ fn opting_out_ends_it_and_opting_in_again_goes_on_with_the_stored_record() {
 fn stored(index: &Index) -> Object {
     let record = index.record().cloned().unwrap();
     let uid = w().build().uid.unwrap();
-    Object::Report(StoredRecord { workload: id(), uid, instance: "restamp".to_owned(), record })
+    Object::Report(StoredRecord { workload: id(), uid, instance: "restamp".to_owned(), record: Some(record) })
 }
 
 #[test]

@@ -1,15 +1,18 @@
 //! When entries open, a sentence for each rule.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use rstest::rstest;
 
 use super::News;
 use crate::api::auto_reload::AutoReload;
+use crate::model::adoption::{Adopted, Adoption};
 use crate::model::builders::{
     ConfigBuilder, PodBuilder, Scene, WorkloadBuilder, at, config_map, deployment, hash_key, keyring, named, pod_of,
     running_since, scene, secret,
 };
-use crate::model::digest::Keyring;
+use crate::model::digest::{Digest, Keyring};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::record::{Answer, Change, LastStamp, Record};
 
@@ -224,12 +227,24 @@ fn a_record_made_with_an_older_hash_key_is_compared_under_that_one(#[case] value
 
 #[test]
 fn an_entry_whose_hash_key_is_lost_starts_anew() {
-    let mut record = with(w(), c("1")).adopt();
+    let mut record = with(w().env("Secret/s", "T"), c("1")).config(secret("s").value("T", "1")).adopt();
     let lost = || Keyring::new(hash_key("k2"), Vec::new());
-    let news = with(w(), c("2")).keyring(lost()).observe(&mut record);
-    assert_eq!(news, [News::KeyLost { config: named("ConfigMap/c") }]);
+    let both = with(w().env("Secret/s", "T"), c("2").made(0)).config(secret("s").value("T", "1"));
+    let news = both.pod(running_since(-1)).keyring(lost()).observe(&mut record);
+    let maybe_unread = [named("ConfigMap/c")].into();
+    assert_eq!(news, [News::Adopted(Adopted { why: Adoption::HashKeyLost, maybe_unread })], "once, and pods testify");
     assert_eq!(change(&record), None);
     assert_eq!(with(w(), c("2")).keyring(lost()).observe(&mut record), []);
+}
+
+#[test]
+fn an_entry_of_another_algorithm_starts_anew() {
+    let mut record = with(w(), c("1")).adopt();
+    record.entries[0].digest = Some(Digest::from_text("blake3:k1:abc"));
+    let adopted = Adopted { why: Adoption::OtherAlgorithm, maybe_unread: BTreeSet::new() };
+    assert_eq!(with(w(), c("2")).observe(&mut record), [News::Adopted(adopted)]);
+    assert_eq!(with(w(), c("2")).observe(&mut record), []);
+    assert_eq!(change(&record), None);
 }
 
 /// A record in which the config changed and a stamp answers it, and the workload with that stamp.

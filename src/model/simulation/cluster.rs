@@ -632,7 +632,7 @@ impl Cluster {
 
     /// The kinds that the workload needs.
     pub fn watched(kind: WorkloadKind) -> Vec<Watched> {
-        let configs = ConfigKind::ALL.map(Watched::Config);
+        let configs = ConfigKind::WITH_KEYS.map(Watched::Config);
         configs.into_iter().chain([Watched::Workload(kind), REPLICA_SET, POD, Watched::Report]).collect()
     }
 

@@ -21,6 +21,12 @@ pub const JOB: Kind = Kind { group: "batch", version: "v1", name: "Job", plural:
 pub const CRON_JOB: Kind = Kind { group: "batch", version: "v1", name: "CronJob", plural: "cronjobs" };
 pub const DRIFT_REPORT: Kind =
     Kind { group: "restamp.dev", version: "v1alpha1", name: "DriftReport", plural: "driftreports" };
+pub const CLASS_STATUS: Kind = Kind {
+    group: "secrets-store.csi.x-k8s.io",
+    version: "v1",
+    name: "SecretProviderClassPodStatus",
+    plural: "secretproviderclasspodstatuses",
+};
 pub const EVENT: Kind = Kind { group: "events.k8s.io", version: "v1", name: "Event", plural: "events" };
 
 const fn core(name: &'static str, plural: &'static str) -> Kind {

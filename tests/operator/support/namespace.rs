@@ -34,6 +34,10 @@ impl Namespace {
         namespace
     }
 
+    pub fn cluster(&self) -> &'static Cluster {
+        self.cluster
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -82,3 +82,22 @@ fn a_rollout_that_is_to_be_restarted_has_its_stamp_on_itself() {
     let invalid = rollout(&json!({"restamp.dev/rollout-strategy": "recreate"}), &json!({}));
     assert_eq!((invalid.lever, invalid.opt_in.problems.len()), (Lever::Template, 1));
 }
+
+#[test]
+fn reloaders_strategy_counts_where_its_vocabulary_does() {
+    let annotations = json!({"reloader.stakater.com/rollout-strategy": "restart", (CONFIG_HASH): "s"});
+    let mut rollout = rollout(&annotations, &json!({}));
+    assert_eq!((rollout.lever, rollout.stamp.as_deref()), (Lever::Template, None));
+    rollout.hear(Vocabulary::WithStakater);
+    assert_eq!((rollout.lever, rollout.stamp.as_deref()), (Lever::RestartAt, Some("s")));
+    rollout.hear(Vocabulary::Own);
+    assert_eq!((rollout.lever, rollout.stamp.as_deref()), (Lever::Template, None));
+}
+
+#[test]
+fn a_strategy_that_does_not_parse_is_still_told_when_the_vocabulary_is_another_one() {
+    let annotations = json!({"restamp.dev/rollout-strategy": "recreate", "reloader.stakater.com/auto": "true"});
+    let mut rollout = rollout(&annotations, &json!({}));
+    rollout.hear(Vocabulary::WithStakater);
+    assert_eq!(rollout.opt_in.problems.len(), 1);
+}

@@ -132,7 +132,8 @@ fn a_namespace_that_loses_the_labels_is_dropped_and_a_change_meanwhile_is_caught
 
     index.apply(Event::Applied(Watched::Namespace, namespace("ns")), at(0));
     let uid = workload("ns").uid.unwrap();
-    let stored = StoredRecord { workload: id.clone(), uid, instance: "restamp-system".to_owned(), record };
+    let stored =
+        StoredRecord { workload: id.clone(), uid, instance: "restamp-system".to_owned(), record: Some(record) };
     let report = [(Watched::Report, Object::Report(stored))];
     list(&mut index, &within("ns"), &[&report[..], &objects("ns", "2", 2)].concat());
     assert_eq!(decide(&index, &id), Some(Decision::Stamp));
@@ -164,7 +165,8 @@ fn a_workload_that_waits_for_a_list_says_for_which() {
     let id = workload("ns").id;
     let adopted = Record::default();
     let uid = workload("ns").uid.unwrap();
-    let stored = StoredRecord { workload: id.clone(), uid, instance: "restamp-system".to_owned(), record: adopted };
+    let stored =
+        StoredRecord { workload: id.clone(), uid, instance: "restamp-system".to_owned(), record: Some(adopted) };
     index.apply(Event::Applied(Watched::Report, Object::Report(stored)), at(0));
     index.apply(Event::Applied(DEPLOYMENT, Object::Workload(workload("ns"))), at(0));
     assert!(matches!(decide(&index, &id), Some(Decision::Hold(Hold::NotSynced { .. }))));
