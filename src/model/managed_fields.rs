@@ -7,6 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::model::names::{KeyName, Manager};
@@ -46,9 +47,19 @@ pub struct ManagerEntry {
 pub type ManagedFields = Option<Vec<ManagerEntry>>;
 
 /// An entry as the API writes it. Whatever does not have the documented form owns nothing.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug)]
+pub(crate) struct RawEntry(EntryFields);
+
+impl<'de> Deserialize<'de> for RawEntry {
+    /// serde would also take a list for the fields in their order.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lenient(EntryVisitor)).map(Self)
+    }
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RawEntry {
+struct EntryFields {
     #[serde(default)]
     manager: Option<Manager>,
     #[serde(default)]
@@ -61,7 +72,7 @@ pub(crate) struct RawEntry {
     fields_v1: OwnedKeys,
 }
 
-impl RawEntry {
+impl EntryFields {
     /// The entry, unless it is malformed or about a subresource.
     fn read(self) -> Option<ManagerEntry> {
         if self.subresource.is_some_and(|subresource| !subresource.is_empty()) {
@@ -82,7 +93,7 @@ pub(crate) fn read(raw: Vec<RawEntry>) -> ManagedFields {
     if raw.is_empty() {
         return None;
     }
-    Some(raw.into_iter().filter_map(RawEntry::read).collect())
+    Some(raw.into_iter().filter_map(|entry| entry.0.read()).collect())
 }
 
 /// The keys below `f:data`, `f:binaryData` and `f:stringData` of a `fieldsV1`, collected while it is deserialized.
@@ -109,6 +120,16 @@ impl<'de> Deserialize<'de> for FieldNames {
 trait MapReader {
     type Output: Default;
     fn read<'de, A: MapAccess<'de>>(map: A) -> Result<Self::Output, A::Error>;
+}
+
+struct EntryVisitor;
+
+impl MapReader for EntryVisitor {
+    type Output = EntryFields;
+
+    fn read<'de, A: MapAccess<'de>>(map: A) -> Result<EntryFields, A::Error> {
+        EntryFields::deserialize(MapAccessDeserializer::new(map))
+    }
 }
 
 struct FieldsVisitor;
@@ -227,6 +248,8 @@ mod tests {
             {"operation": "Update", "fieldsV1": {"f:data": {"f:A": {}}}},
             {"manager": "c", "operation": "Update", "subresource": "status", "fieldsV1": {"f:data": {"f:A": {}}}},
             {"manager": "d", "operation": "Update", "time": "yesterday", "fieldsV1": "f:data"},
+            ["e", "Update"],
+            "f",
         ]));
         let entry = |manager: &str| ManagerEntry {
             manager: manager.into(),
