@@ -77,13 +77,13 @@ def reverts(path, **more): return {"type": "RevertsOnApply", "path": path, **mor
 def undeclared(path, **more): return {"type": "UndeclaredField", "path": path, **more}
 
 
-# Design: images revert whoever else changed them. https://keel.sh and Argo CD Image Updater write like this.
+# Design: images revert whoever else changed them; here an image updater.
 @case("LastApplied", [reverts(f"{APP}.image", declared="registry.example/app:1", live="registry.example/app:2", manager="keel")])
 def workload_image_set_by_a_controller(ns):
     ns.apply(workload())
     ns("set", "image", "deployment/w", "app=registry.example/app:2", "--field-manager=keel")
 
-# https://github.com/kubernetes/kubernetes/issues/94698: after an undo the manifest still has the newer template.
+# Design: `rollout undo` is a hand, called `kubectl`; the manifest still has the newer template.
 @case("LastApplied", [reverts(f"{APP}.image", declared="registry.example/app:2", live="registry.example/app:1", manager="kubectl")])
 def workload_undone_by_hand(ns):
     ns.apply(workload())
@@ -115,7 +115,7 @@ def workload_variable_removed_by_hand(ns):
     ns.apply(workload(env=env(A="1", B="2")))
     ns("set", "env", "deployment/w", "A-")
 
-# `envFrom` has no merge keys; what no manifest declares stays: https://github.com/kubernetes/kubernetes/issues/66450 is its like.
+# Issue 5: `envFrom` has no merge keys, and a list that no manifest declares stays as the hand left it.
 @case("LastApplied", [undeclared(f"{APP}.envFrom[Secret/s:P_]", manager="kubectl-patch"), {"type": "MissingReference", "object": "Secret/s"}])
 def workload_env_from_added_by_hand(ns):
     ns.apply(workload())
@@ -175,7 +175,7 @@ def mutate(ns, expression):
         if time.monotonic() > end: raise SystemExit("the admission policy does not work")
         time.sleep(0.1)
 
-# Sidecar injectors (Istio, Vault) change what the applier sends, and managedFields carry the applier's own name.
+# Issue 5: sidecar injectors change what the applier sends, and managedFields carry the applier's own name.
 @case()
 def workload_with_a_sidecar_injected_at_admission(ns):
     mutate(ns, 'Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: ['
@@ -183,14 +183,14 @@ def workload_with_a_sidecar_injected_at_admission(ns):
                'Object.spec.template.spec.containers{name: "mutated", image: "registry.example/proxy:1"}]}}}}')
     ns.apply(workload(env=env(A="1")))
 
-# Registry rewriting at admission (Harbor, Kyverno): another image than the declared one, by the applier's own name.
+# The same for policies that rewrite registries: another image than the declared one, by the applier's own name.
 @case()
 def workload_whose_image_admission_rewrites(ns):
     mutate(ns, 'Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: ['
                'Object.spec.template.spec.containers{name: "app", image: "mirror.example/mutated:1"}]}}}}')
     ns.apply(workload())
 
-# Design: what a controller put there is not drift (Dapr's and Linkerd's older injectors update the Deployment itself).
+# Design: what a controller put there is not drift, also where it updates the Deployment itself.
 @case()
 def workload_with_a_sidecar_of_a_controller(ns):
     ns.apply(workload())
@@ -212,13 +212,13 @@ def workload_set_image_then_applied(ns):
     ns("set", "image", "deployment/w", "app=registry.example/app:2")
     ns.apply(workload(image="registry.example/app:2"))
 
-# Design: an annotation is a leftover once somebody else applies server-side. https://github.com/argoproj/argo-cd/issues/11143
+# Design: an annotation is a leftover once somebody else applies server-side.
 @case()
 def workload_taken_over_by_argo(ns):
     ns.apply(workload(env=env(A="1")))
     ns.server_side("argocd-controller", workload(image="registry.example/app:2", env=env(A="2", B="1")))
 
-# Flux applies server-side, with a number of pods that is left to an autoscaler: https://fluxcd.io/flux/faq/
+# Design: Flux applies server-side, and leaves the number of pods to an autoscaler.
 @case()
 def workload_of_flux_scaled_by_a_controller(ns):
     applied = workload(); del applied["spec"]["replicas"]
@@ -244,7 +244,7 @@ def workload_with_defaults_everywhere(ns):
         spec={"strategy": {"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": 0}}, "minReadySeconds": 0, "paused": False}))
     ns.patch("kubectl-edit", {"spec": {"revisionHistoryLimit": 3}})
 
-# Generated manifests hold nulls, empty lists and zero values (https://github.com/kubernetes/kubernetes/issues/67610).
+# Issue 5: nulls are not drift; generated manifests hold them, empty lists and zero values.
 @case()
 def workload_with_nulls(ns):
     manifest = workload(args=[], env=[{"name": "EMPTY", "value": ""}, {"name": "NULL", "value": None}], resources={}, securityContext=None,
