@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
+use k8s_openapi::api::apps::v1::Deployment;
+use jiff::Timestamp;
 use proptest::prelude::*;
-use restamp::model::config::SecretObject;
+use restamp::model::config::{Configs, SecretObject};
 use restamp::model::consumers::Consumers;
-use restamp::model::drift::{Drift, drift_of};
+use restamp::model::drift::{Drift, WorkloadSight, drift_of, drift_of_workload};
 use restamp::model::managers::Managers;
+use restamp::model::revision::OwnPods;
+use restamp::model::workload::Workload;
 use serde_json::{Value, json};
 
 /// A Secret with one key, or none if it doesn't have the form of one.
@@ -29,8 +33,62 @@ fn manifest() -> String {
     .to_string()
 }
 
+/// A Deployment with another image than this annotation may declare, and a variable of which it says nothing.
+fn workload_drift(annotation: &str, managed_fields: Value) -> Option<Drift> {
+    let deployment: Deployment = serde_json::from_value(json!({
+        "metadata": {
+            "name": "w", "namespace": "ns", "managedFields": managed_fields,
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": annotation},
+        },
+        "spec": spec("app:2", json!([{"name": "EXTRA", "value": "1"}])),
+    }))
+    .ok()?;
+    let workload = Workload::of_deployment(&deployment)?;
+    let (configs, managers) = (Configs::default(), Managers::default());
+    let sight = WorkloadSight {
+        workload: &workload,
+        configs: &configs,
+        managers: &managers,
+        autoscaler: None,
+        own_pods: OwnPods { workload: &workload, pods: &[], replica_set: None },
+        reloading: None,
+        now: Timestamp::UNIX_EPOCH,
+    };
+    Some(drift_of_workload(&sight))
+}
+
+fn spec(image: &str, env: Value) -> Value {
+    json!({"selector": {}, "template": {"spec": {"containers": [{"name": "app", "image": image, "env": env}]}}})
+}
+
+fn workload_manifest() -> String {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "ns"},
+        "spec": spec("app:1", json!([]))})
+    .to_string()
+}
+
+fn field_owners() -> Value {
+    let container = json!({"f:image": {}, "f:env": {"k:{\"name\":\"EXTRA\"}": {".": {}}}});
+    let spec = json!({"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"app\"}": container}}}});
+    json!([{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": spec}}])
+}
+
 fn owners() -> Value {
     json!([{"manager": "kubectl-client-side-apply", "operation": "Update", "fieldsV1": {"f:data": {"f:K": {}}}}])
+}
+
+/// Specs of pods with members that have no name, the same one, or none at all.
+fn any_spec() -> impl Strategy<Value = Value> {
+    let text =
+        || prop::sample::select(vec![json!("A"), json!("B"), json!(""), json!(null), json!("1Gi"), json!("1024Mi")]);
+    let variable = (text(), text()).prop_map(|(name, value)| json!({"name": name, "value": value}));
+    let port = (0..3_u16).prop_map(|port| json!({"containerPort": port}));
+    let container = (text(), text(), prop::collection::vec(variable, 0..4), prop::collection::vec(port, 0..3), text());
+    let container = container.prop_map(|(name, image, env, ports, memory)| {
+        json!({"name": name, "image": image, "env": env, "ports": ports, "resources": {"limits": {"memory": memory}}})
+    });
+    let containers = prop::collection::vec(container, 0..3);
+    containers.prop_map(|containers| json!({"selector": {}, "template": {"spec": {"containers": containers}}}))
 }
 
 /// JSON of the words that stand in managedFields, without those that would make an entry whole.
@@ -43,6 +101,11 @@ fn broken_managed_fields() -> impl Strategy<Value = Value> {
         "f:data",
         "f:stringData",
         "f:K",
+        "f:spec",
+        "f:template",
+        "f:containers",
+        "k:{\"name\":\"app\"}",
+        "f:image",
         ".",
         "Update",
         "subresource",
@@ -67,7 +130,45 @@ fn the_same_objects_whole_have_findings() {
     assert_eq!(drift(&manifest(), owners()).unwrap().findings.len(), 2);
 }
 
+#[test]
+fn so_does_the_same_workload() {
+    assert_eq!(workload_drift(&workload_manifest(), field_owners()).unwrap().findings.len(), 2);
+}
+
 proptest! {
+    #[test]
+    fn a_broken_annotation_of_a_workload_yields_no_finding(text in "(?s).*") {
+        let drift = workload_drift(&text, field_owners()).unwrap();
+        prop_assert!(drift.findings.is_empty(), "{drift:?}");
+    }
+
+    #[test]
+    fn nor_does_one_of_a_workload_that_was_cut(cut in 0usize..workload_manifest().len()) {
+        let drift = workload_drift(&workload_manifest()[..cut], field_owners()).unwrap();
+        prop_assert!(drift.findings.is_empty(), "{drift:?}");
+    }
+
+    #[test]
+    fn nor_do_broken_managed_fields_of_a_workload(fields in broken_managed_fields()) {
+        let drift = workload_drift(&workload_manifest(), fields);
+        prop_assert!(drift.as_ref().is_none_or(|drift| drift.findings.is_empty()), "{drift:?}");
+    }
+
+    #[test]
+    fn any_spec_is_compared(live in any_spec(), declared in any_spec()) {
+        let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "ns"},
+            "spec": declared});
+        let entry = json!({"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {}}});
+        let object = json!({"metadata": {"name": "w", "namespace": "ns", "managedFields": [entry],
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": manifest.to_string()}}, "spec": live});
+        if let Ok(deployment) = serde_json::from_value::<Deployment>(object) {
+            let workload = Workload::of_deployment(&deployment).unwrap();
+            if live == declared {
+                prop_assert!(workload.fields.differences.is_empty(), "{:?}", workload.fields);
+            }
+        }
+    }
+
     #[test]
     fn a_broken_annotation_yields_no_finding(text in "(?s).*") {
         let drift = drift(&text, owners()).unwrap();

@@ -93,6 +93,36 @@ fn no_report_shows_a_value() {
     assert_no_marker(&serde_saphyr::to_string(&all).unwrap(), &marker);
 }
 
+/// A Deployment whose variables, arguments and probes have the marker in them, declared and live, with every finding.
+fn workload(marker: &str) -> Value {
+    let spec = |image: &str, suffix: &str, env: Value| {
+        let value = format!("{marker}{suffix}");
+        json!({"selector": {}, "template": {"spec": {"containers": [{"name": "app", "image": image, "args": [value], "env": env,
+            "livenessProbe": {"httpGet": {"port": 80, "httpHeaders": [{"name": "A", "value": value}]}}}]}}})
+    };
+    let declared = json!([{"name": "A", "value": marker}, {"name": "GONE", "value": marker}]);
+    let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "ns"},
+        "spec": spec("app:1", "", declared)});
+    let live = json!([{"name": "A", "value": format!("{marker}-live")}, {"name": "HAND", "value": marker}]);
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "ns",
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": manifest.to_string()},
+            "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {}}}]},
+        "spec": spec("app:2", "-live", live)})
+}
+
+#[test]
+fn no_report_on_a_workload_shows_a_value() {
+    let marker = marker();
+    let workload = workload(&marker);
+    let found = printed(&workload.to_string(), &["scan", "-o", "wide"]);
+    for field in ["args", "env[A].value", "env[GONE]", "env[HAND]", "httpHeaders", "app:1 -> app:2"] {
+        assert!(found.contains(field), "{field} is not in\n{found}");
+    }
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"}, "spec": {"containers": []}});
+    let all = json!({"apiVersion": "v1", "kind": "List", "items": [workload, secret(&marker), pod]});
+    assert_no_marker(&all.to_string(), &marker);
+}
+
 #[test]
 fn no_error_shows_a_value() {
     let marker = marker();

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use restamp::model::config::Configs;
 use restamp::model::drift::{Drift, WorkloadSight, drift_of_workload};
+use restamp::model::managers::Managers;
 use restamp::model::pod::{Pod, PodObject};
 use restamp::model::revision::OwnPods;
 use restamp::model::workload::Workload;
@@ -41,6 +42,8 @@ fn drift(template: &str, asked: [&str; 2], image_ids: [&str; 2]) -> Drift {
     let own_pods = OwnPods { workload: &workload, pods: &pods, replica_set: None };
     let configs = Configs::default();
     drift_of_workload(&WorkloadSight {
+        managers: &Managers::default(),
+        autoscaler: None,
         workload: &workload,
         configs: &configs,
         own_pods,

@@ -173,7 +173,10 @@ fn where_there_is_no_drift_the_table_says_what_was_looked_at() {
     let input = format!("{}\n{other}", secret("a", &[]));
     let scan = fed(&["scan", "-f", "-"], input.as_bytes());
     let said = (text(&scan.stdout), text(&scan.stderr));
-    assert_eq!(said, ("2 configs looked at: no drift, 1 without a baseline\n".to_owned(), String::new()));
+    assert_eq!(
+        said,
+        ("2 configs and 0 workloads looked at: no drift, 1 without a baseline\n".to_owned(), String::new())
+    );
 }
 
 #[rstest]

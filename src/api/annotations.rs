@@ -22,6 +22,8 @@ pub const RERUN: &str = "restamp.dev/rerun";
 pub const IGNORE: &str = "restamp.dev/ignore";
 /// On a config: keys that may be there without being declared.
 pub const EXPECTED_KEYS: &str = "restamp.dev/expected-keys";
+/// On a workload, on its pod template, or on a config: findings that are not reported.
+pub const IGNORE_FINDINGS: &str = "restamp.dev/ignore-findings";
 
 /// What an annotation means, for the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub struct Meaning {
 }
 
 /// Every annotation that users write.
-pub const ALL: [Meaning; 7] = [
+pub const ALL: [Meaning; 8] = [
     Meaning {
         name: AUTO_RELOAD,
         on: "workload, pod template, namespace",
@@ -80,5 +82,11 @@ pub const ALL: [Meaning; 7] = [
         on: "ConfigMap, Secret",
         values: "a list: `ca.crt, cache-*`",
         does: "These keys may be live without being declared.",
+    },
+    Meaning {
+        name: IGNORE_FINDINGS,
+        on: "workload, pod template, ConfigMap, Secret",
+        values: "a list: `RevertsOnApply:spec.replicas, StaleKey:CACHE_*`",
+        does: "These findings are not reported: all of a type, or those at a key, a field, an object or a container.",
     },
 ];

@@ -5,6 +5,7 @@ pub mod auto_reload;
 pub mod drift_report;
 pub mod expected_keys;
 pub mod ignore;
+pub mod ignore_findings;
 pub mod name_regex;
 pub mod opt_in;
 pub mod patterns;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
-use crate::api::annotations::{AUTO_RELOAD, MIN_INTERVAL, PREFIX, RELOAD_EXCLUDE, RELOAD_ON};
+use crate::api::annotations::{AUTO_RELOAD, IGNORE_FINDINGS, MIN_INTERVAL, PREFIX, RELOAD_EXCLUDE, RELOAD_ON};
 use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
+use crate::api::ignore_findings::IgnoredFindings;
 use crate::api::patterns::{ConfigPattern, Exclusion};
 use crate::api::stakater::{self, Stakater, Wish};
 use crate::api::vocabulary::Vocabulary;
@@ -29,6 +30,8 @@ pub struct OptIn {
     pub exclude: Vec<Exclusion>,
     /// `restamp.dev/min-interval`: the shortest time between two rollouts.
     pub min_interval: Option<SignedDuration>,
+    /// `restamp.dev/ignore-findings`: what is not reported.
+    pub ignored: IgnoredFindings,
     /// The annotations that don't parse. What was right of them counts.
     pub problems: Vec<InvalidAnnotation>,
     /// Whose annotations were read.
@@ -80,7 +83,8 @@ impl OptIn {
         let reload_on = list(RELOAD_ON, said(RELOAD_ON), CONFIGS, &mut problems, str::parse);
         let exclude = list(RELOAD_EXCLUDE, said(RELOAD_EXCLUDE), EXCLUSIONS, &mut problems, str::parse);
         let min_interval = said(MIN_INTERVAL).and_then(|value| noted(interval(MIN_INTERVAL, value), &mut problems));
-        Self { auto_reload, reload_on, exclude, min_interval, problems, ..Self::default() }
+        let ignored = IgnoredFindings::read(said(IGNORE_FINDINGS), &mut problems);
+        Self { auto_reload, reload_on, exclude, min_interval, ignored, problems, ..Self::default() }
     }
 
     /// Adds what Reloader's annotations say: to each of what counts, what counts unnamed, what does not, and how often,
@@ -109,10 +113,15 @@ impl OptIn {
         !self.problems.iter().any(|problem| problem.name == name)
     }
 
+    /// Whether all parses that is said of reloading.
+    pub fn is_clear(&self) -> bool {
+        self.problems.iter().all(|problem| problem.name == IGNORE_FINDINGS)
+    }
+
     /// Whether nothing is said of what counts.
     pub fn is_silent(&self) -> bool {
         let wishes = [self.config_maps, self.secrets, self.provider_classes];
-        self.auto_reload.is_none() && self.problems.is_empty() && wishes.into_iter().all(Wish::is_silent)
+        self.auto_reload.is_none() && self.is_clear() && wishes.into_iter().all(Wish::is_silent)
     }
 
     /// What counts, with this default of the namespace. While `auto-reload` does not parse, what counted before does.

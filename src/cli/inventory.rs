@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::api::drift_report::DriftReport;
+use crate::model::autoscaler::Autoscaler;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::names::{ConfigId, ConfigKind, Name, Uid, WorkloadId};
@@ -25,6 +26,8 @@ pub struct Inventory {
     replica_sets: BTreeMap<Uid, Vec<OwnedReplicaSet>>,
     /// The latest moment that an object tells of.
     latest: Option<Timestamp>,
+    /// What scales workloads.
+    pub autoscalers: Vec<Autoscaler>,
     /// The namespaces, where files hold them.
     pub namespaces: BTreeMap<Name, Namespace>,
     /// Our own reports, where files hold them.
@@ -91,6 +94,11 @@ impl Inventory {
     /// The workloads by their id, also those in whose place another one counts.
     pub fn workloads(&self) -> &BTreeMap<WorkloadId, Workload> {
         &self.workloads
+    }
+
+    /// What scales this workload.
+    pub fn autoscaler_of(&self, workload: &WorkloadId) -> Option<&Name> {
+        self.autoscalers.iter().find(|autoscaler| autoscaler.scales(workload)).map(|autoscaler| &autoscaler.name)
     }
 
     /// The configs.

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cli::inventory::Inventory;
 use crate::connect::{ConnectError, Connection, Target, innermost};
+use crate::model::autoscaler::AutoscalerObject;
 use crate::model::config::{Config, ConfigMapObject, SecretObject};
 use crate::model::explain::{Sought, Unknown};
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadKind};
@@ -27,6 +28,8 @@ use crate::model::workload::{OwnedReplicaSet, Workload};
 
 /// How long one answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// The kind that scales workloads.
+pub const AUTOSCALER: &str = "HorizontalPodAutoscaler";
 const PAGE_SIZE: u32 = 500;
 
 /// Why a cluster does not tell what it is asked for.
@@ -152,6 +155,7 @@ pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError>
             return Err(LiveError::NothingAllowed);
         }
         lister.workloads().await?;
+        lister.autoscalers().await?;
         let forbidden = ConfigKind::ALL.into_iter().filter(|kind| lister.is_forbidden(*kind)).collect::<Vec<_>>();
         lister.live.inventory.may_lack(forbidden);
         Ok(lister.live)
@@ -300,6 +304,12 @@ impl Lister {
             object.read().into_iter().for_each(|pod| found.add_pod(pod));
         };
         self.list(WorkloadKind::Pod.as_str(), ListParams::default(), add).await
+    }
+
+    /// Lists what scales them.
+    async fn autoscalers(&mut self) -> Result<(), LiveError> {
+        let add = |found: &mut Live, object: AutoscalerObject| found.inventory.autoscalers.extend(object.read());
+        self.list(AUTOSCALER, ListParams::default(), add).await
     }
 
     async fn list_workloads<K>(&mut self, kind: WorkloadKind, read: fn(&K) -> Option<Workload>) -> Result<(), LiveError>

@@ -15,13 +15,14 @@ use crate::cli::table::printable;
 use crate::cli::{Failure, input, table};
 use crate::connect::Target;
 use crate::model::drift::{Note, WorkloadSight, drift_of, drift_of_workload};
+use crate::model::managers::Managers;
 use crate::model::names::ConfigKind;
 use crate::model::report;
 
 /// What `--exit-code` exits with if there is drift; 1 is for errors, and 2 for wrong usage.
 const DRIFT: u8 = 3;
 
-/// Print the DriftReports that the operator would write, of every ConfigMap and Secret.
+/// Print the DriftReports that the operator would write, of every ConfigMap, Secret and workload.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Scan this file instead of a cluster: YAML or JSON, as `kubectl get -o yaml --show-managed-fields` prints it;
@@ -86,6 +87,7 @@ impl Args {
                 Err(_) if matches!(kind, "Pod" | "ReplicaSet") => {
                     "the consumers of keys are not complete, and what pods run is not looked at"
                 }
+                Err(_) if kind == live::AUTOSCALER => "it is not noted which workloads they scale",
                 Err(_) => "the consumers of keys are not complete",
             };
             warn(log, &format!("listing {kind} objects is forbidden, so {effect}; grant list on them to change that"))?;
@@ -121,7 +123,8 @@ fn warn(log: &mut impl Write, text: &str) -> Result<(), Failure> {
 #[derive(Debug, Default)]
 struct Found {
     reports: Vec<DriftReport>,
-    looked_at: usize,
+    configs: usize,
+    workloads: usize,
     without_baseline: usize,
     /// Configs that show no managedFields, where these could tell more.
     owners_hidden: usize,
@@ -132,7 +135,7 @@ impl Found {
         let managers = args.appliers.managers();
         let consumers = inventory.consumers();
         let mut found = Self::default();
-        found.look_at_workloads(inventory, args, now);
+        found.look_at_workloads(inventory, &managers, args, now);
         for config in inventory.configs().iter() {
             if !args.looks_at(config.id.namespace.as_str()) {
                 continue;
@@ -140,7 +143,7 @@ impl Found {
             let Some(drift) = drift_of(config, &managers, &consumers) else {
                 continue;
             };
-            found.looked_at += 1;
+            found.configs += 1;
             found.without_baseline += usize::from(drift.baseline == Baseline::None);
             found.owners_hidden += usize::from(drift.notes.contains(&Note::OwnersHidden));
             // Of a config about which nothing is declared, hidden owners are not worth a report.
@@ -152,15 +155,20 @@ impl Found {
         found
     }
 
-    fn look_at_workloads(&mut self, inventory: &Inventory, args: &Args, now: Timestamp) {
+    fn look_at_workloads(&mut self, inventory: &Inventory, managers: &Managers, args: &Args, now: Timestamp) {
         let configs = inventory.configs();
         // Files tell of an earlier time: what had not lasted for long by then is not late.
         let at = if args.filename.is_empty() { now } else { inventory.latest().unwrap_or(now) };
         let its_own = inventory.workloads().values().filter(|workload| workload.is_its_own());
         for workload in its_own.filter(|workload| args.looks_at(workload.id.namespace.as_str())) {
+            self.workloads += 1;
+            let autoscaler = inventory.autoscaler_of(&workload.id);
             let drift = inventory.with_pods(workload, |own_pods| {
-                drift_of_workload(&WorkloadSight { workload, configs, own_pods, reloading: None, now: at })
+                let sight =
+                    WorkloadSight { workload, configs, managers, autoscaler, own_pods, reloading: None, now: at };
+                drift_of_workload(&sight)
             });
+            self.without_baseline += usize::from(drift.baseline == Baseline::None);
             if !drift.findings.is_empty() || !drift.notes.is_empty() {
                 self.reports.push(report::of_workload(workload, report::status_of(drift, now)));
             }
@@ -217,8 +225,11 @@ impl Found {
         }
         let drifting = self.reports.iter().filter(|report| has_findings(report)).count();
         let verdict = if drifting == 0 { "no drift".to_owned() } else { format!("{drifting} drift") };
-        let Self { looked_at, without_baseline, .. } = self;
-        writeln!(out, "{looked_at} configs looked at: {verdict}, {without_baseline} without a baseline")
+        let Self { configs, workloads, without_baseline, .. } = self;
+        writeln!(
+            out,
+            "{configs} configs and {workloads} workloads looked at: {verdict}, {without_baseline} without a baseline"
+        )
     }
 }
 

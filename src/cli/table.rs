@@ -9,7 +9,7 @@ use crate::api::drift_report::{Cause, Consumer, DriftReport, FindingStatus};
 /// One row for each finding.
 pub fn of(reports: &[DriftReport], now: Timestamp) -> String {
     let rows = findings(reports).map(|(report, finding)| row(report, finding, now));
-    laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
+    laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
 }
 
 /// The same, with each finding's cause and what says which keys are declared.
@@ -21,7 +21,8 @@ pub fn wide(reports: &[DriftReport], now: Timestamp) -> String {
         let baseline = baseline.map_or_else(|| "-".to_owned(), |baseline| baseline.to_string());
         [namespace, subject, r#type, key, manager, age, cause, baseline, consumers]
     });
-    let header = ["NAMESPACE", "SUBJECT", "FINDING", "KEY", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "CONSUMERS"];
+    let header =
+        ["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "CONSUMERS"];
     laid_out(header, rows)
 }
 
@@ -55,8 +56,8 @@ fn row(report: &DriftReport, finding: &FindingStatus, now: Timestamp) -> [String
         (None, Some(Cause::Unowned)) => "nobody owns it".to_owned(),
         (None, _) => unknown.to_owned(),
     };
-    let key = finding.key.as_ref().map(ToString::to_string).unwrap_or_default();
-    let consumers = finding.consumers.iter().map(|consumer| reading(consumer, &key)).collect::<Vec<_>>();
+    let key = finding.key.as_ref().map(|key| key.as_str()).unwrap_or_default();
+    let consumers = finding.consumers.iter().map(|consumer| reading(consumer, key)).collect::<Vec<_>>();
     [
         report.metadata.namespace.clone().unwrap_or_default(),
         format!("{}/{}", report.spec.subject.kind, report.spec.subject.name),
@@ -72,17 +73,26 @@ fn row(report: &DriftReport, finding: &FindingStatus, now: Timestamp) -> [String
     ]
 }
 
-/// The key, field, config or container that a finding is about.
+/// What a finding is about: the key, the field and both its values, the object that is not there, or the container.
 fn place(finding: &FindingStatus) -> String {
-    let FindingStatus { object, key, path, container, .. } = finding;
+    let FindingStatus { object, key, path, container, declared, live, .. } = finding;
     match (object, key, path, container) {
         (Some(object), Some(key), ..) => format!("{object}[{key}]"),
         (Some(object), None, ..) => object.clone(),
         (None, Some(key), ..) => key.to_string(),
-        (None, None, Some(path), _) => path.clone(),
+        (None, None, Some(path), _) => match (declared, live) {
+            (Some(declared), Some(live)) => format!("{}: {declared} -> {live}", short(path)),
+            _ => short(path).to_owned(),
+        },
         (None, None, None, Some(container)) => container.to_string(),
         (None, None, None, None) => "-".to_owned(),
     }
+}
+
+/// A path without the way to the pod's own spec, which is the same for all.
+fn short(path: &str) -> &str {
+    let ways = ["spec.jobTemplate.spec.template.spec.", "spec.template.spec."];
+    ways.iter().find_map(|way| path.strip_prefix(way)).unwrap_or(path)
 }
 
 /// Who reads a key, how, and as what where it has another name there.
@@ -121,8 +131,9 @@ mod tests {
 
     use super::*;
     use crate::model::builders::{deployment, secret};
-    use crate::model::consumption::{Refresh, Via};
+    use crate::model::consumption::{Missing, Refresh, Via};
     use crate::model::drift::{Drift, Finding, StaleCause, Stall, Writer};
+    use crate::model::fields::Shown;
     use crate::{api::drift_report::Baseline, model::report};
     use rstest::rstest;
 
@@ -144,18 +155,18 @@ mod tests {
         ];
         let drift = Drift { baseline: Baseline::LastApplied, findings, notes: vec![] };
         let expected = "\
-NAMESPACE   SUBJECT    FINDING         KEY   WRITTEN BY       AGE       CONSUMERS
-ns          Secret/s   StaleKey        OLD   nobody owns it   unknown   none
-ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        Deployment/w app (envFrom)
-                                                                        Deployment/w init (envFrom P_K)
+NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CONSUMERS
+ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   none
+ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        Deployment/w app (envFrom)
+                                                                                 Deployment/w init (envFrom P_K)
 ";
         let reports = [report::of_config(&secret("s").build(), report::status_of(drift, now))];
         assert_eq!(of(&reports, now), expected);
         let expected = "\
-NAMESPACE   SUBJECT    FINDING         KEY   WRITTEN BY       AGE       CAUSE     BASELINE      CONSUMERS
-ns          Secret/s   StaleKey        OLD   nobody owns it   unknown   Unowned   LastApplied   none
-ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        -         LastApplied   Deployment/w app (envFrom)
-                                                                                                Deployment/w init (envFrom P_K)
+NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CAUSE     BASELINE      CONSUMERS
+ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   Unowned   LastApplied   none
+ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        -         LastApplied   Deployment/w app (envFrom)
+                                                                                                         Deployment/w init (envFrom P_K)
 ";
         assert_eq!(wide(&reports, now), expected);
     }
@@ -169,9 +180,33 @@ ns          Secret/s   UndeclaredKey   K     kubectl-edit     3d        -       
         ];
         let drift = Drift { baseline: Baseline::LastApplied, findings, notes: vec![] };
         let expected = "\
-NAMESPACE   SUBJECT        FINDING          KEY   WRITTEN BY   AGE   CONSUMERS
-ns          Deployment/w   MixedDigests     app   -            -     -
-ns          Deployment/w   RolloutStalled   -     -            -     -
+NAMESPACE   SUBJECT        FINDING          KEY OR FIELD   WRITTEN BY   AGE   CONSUMERS
+ns          Deployment/w   MixedDigests     app            -            -     -
+ns          Deployment/w   RolloutStalled   -              -            -     -
+";
+        let reports = [report::of_workload(&deployment("w").build(), report::status_of(drift, now))];
+        assert_eq!(of(&reports, now), expected);
+    }
+
+    #[test]
+    fn a_field_is_shown_by_where_it_is_in_the_pod_and_what_changed() {
+        let now = "2026-11-30T12:00:00Z".parse().unwrap();
+        let by = Writer { manager: "kubectl-set".into(), since: Some("2026-11-30T11:00:00Z".parse().unwrap()) };
+        let shown = Some(Shown { declared: "app:1.4.0".to_owned(), live: "app:1.5.0".to_owned() });
+        let path = "spec.template.spec.containers[app].image".to_owned();
+        let env = "spec.template.spec.containers[app].env[A]".to_owned();
+        let missing = Missing { config: secret("absent").build().id, key: Some("K".into()) };
+        let findings = vec![
+            Finding::RevertsOnApply { path, shown, by: Some(by.clone()) },
+            Finding::UndeclaredField { path: env, by },
+            Finding::MissingReference(missing),
+        ];
+        let drift = Drift { baseline: Baseline::LastApplied, findings, notes: vec![] };
+        let expected = "\
+NAMESPACE   SUBJECT        FINDING            KEY OR FIELD                                    WRITTEN BY    AGE   CONSUMERS
+ns          Deployment/w   RevertsOnApply     containers[app].image: app:1.4.0 -> app:1.5.0   kubectl-set   60m   -
+ns          Deployment/w   UndeclaredField    containers[app].env[A]                          kubectl-set   60m   -
+ns          Deployment/w   MissingReference   Secret/absent[K]                                -             -     -
 ";
         let reports = [report::of_workload(&deployment("w").build(), report::status_of(drift, now))];
         assert_eq!(of(&reports, now), expected);

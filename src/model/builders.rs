@@ -22,6 +22,7 @@ use crate::model::fingerprint::Fingerprint;
 use crate::model::image::{PullPolicy, RunningImage, TemplateImage};
 use crate::model::last_applied::LastApplied;
 use crate::model::managed_fields::{LastWrite, ManagerEntry, Operation};
+use crate::model::managers::Managers;
 use crate::model::names::{
     ConfigId, ConfigKind, ConfigName, ImageDigest, ResourceVersion, Uid, WorkloadId, WorkloadKind,
 };
@@ -240,6 +241,7 @@ impl WorkloadBuilder {
             opt_in: OptIn { auto_reload: Some(AutoReload::Everything), ..OptIn::default() },
             annotations: None,
             consumption: Consumption::default(),
+            fields: Box::default(),
             stamp: None,
             strategy: Strategy::Rolling,
             progress: Progress::Complete { pods: 1 },
@@ -727,7 +729,9 @@ impl Scene {
     pub(crate) fn look<R>(&self, look: impl FnOnce(&WorkloadSight<'_>) -> R) -> R {
         self.see(|sight| {
             let Sight { workload, configs, now, .. } = *sight;
-            look(&WorkloadSight { workload, configs, own_pods: sight.own_pods(), reloading: None, now })
+            let managers = &Managers::default();
+            let own_pods = sight.own_pods();
+            look(&WorkloadSight { workload, configs, managers, autoscaler: None, own_pods, reloading: None, now })
         })
     }
 

@@ -32,7 +32,7 @@ pub enum Object {
     /// A ConfigMap or Secret.
     Config(Config),
     /// An object with a pod template, that nothing owns.
-    Workload(Workload),
+    Workload(Box<Workload>),
     /// The placeholder of a Job that is being made again.
     Placeholder(Placeholder),
     /// A ReplicaSet that a Deployment owns.
@@ -310,7 +310,7 @@ impl Index {
     fn insert(&mut self, object: Object, seen: Option<ResourceVersion>, now: Timestamp, work: &mut Work) {
         match object {
             Object::Config(config) => self.insert_config(config, seen, now, work),
-            Object::Workload(workload) => self.insert_workload(workload, seen, now, work),
+            Object::Workload(workload) => self.insert_workload(*workload, seen, now, work),
             Object::Placeholder(placeholder) => {
                 work.workloads.insert(placeholder.original.clone());
                 self.placeholders.insert(placeholder.uid.clone(), placeholder);
@@ -476,6 +476,12 @@ impl Index {
         if let Some(id) = self.workload_of_uid.get(uid).cloned() {
             self.remove(Watched::Workload(id.kind), &Identity::Workload(id), now, work);
         }
+    }
+}
+
+impl From<Workload> for Object {
+    fn from(workload: Workload) -> Self {
+        Self::Workload(Box::new(workload))
     }
 }
 

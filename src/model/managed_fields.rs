@@ -8,13 +8,14 @@ use std::fmt;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::model::managers::FIELD_MANAGER;
 use crate::model::names::{KeyName, Manager};
 
 /// How a manager writes: its entries of the two kinds are apart in managedFields, and mean different things.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Operation {
     /// Server-side apply: what the manager no longer sends is pruned.
     Apply,
@@ -80,9 +81,19 @@ impl From<&ManagerEntry> for LastWrite {
 pub type ManagedFields = Option<Vec<ManagerEntry>>;
 
 /// An entry as the API writes it. Whatever does not have the documented form owns nothing.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug)]
+pub(crate) struct RawEntry(EntryFields);
+
+impl<'de> Deserialize<'de> for RawEntry {
+    /// serde would also take a list for the fields in their order.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lenient(EntryVisitor)).map(Self)
+    }
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RawEntry {
+struct EntryFields {
     #[serde(default)]
     manager: Option<Manager>,
     #[serde(default)]
@@ -95,7 +106,7 @@ pub(crate) struct RawEntry {
     fields_v1: OwnedKeys,
 }
 
-impl RawEntry {
+impl EntryFields {
     /// The entry, unless it is malformed or about a subresource.
     fn read(self) -> Option<ManagerEntry> {
         if self.subresource.is_some_and(|subresource| !subresource.is_empty()) {
@@ -116,7 +127,7 @@ pub(crate) fn read(raw: Vec<RawEntry>) -> ManagedFields {
     if raw.is_empty() {
         return None;
     }
-    Some(raw.into_iter().filter_map(RawEntry::read).collect())
+    Some(raw.into_iter().filter_map(|entry| entry.0.read()).collect())
 }
 
 /// The keys below `f:data`, `f:binaryData` and `f:stringData` of a `fieldsV1`, collected while it is deserialized.
@@ -143,6 +154,16 @@ impl<'de> Deserialize<'de> for FieldNames {
 trait MapReader {
     type Output: Default;
     fn read<'de, A: MapAccess<'de>>(map: A) -> Result<Self::Output, A::Error>;
+}
+
+struct EntryVisitor;
+
+impl MapReader for EntryVisitor {
+    type Output = EntryFields;
+
+    fn read<'de, A: MapAccess<'de>>(map: A) -> Result<EntryFields, A::Error> {
+        EntryFields::deserialize(MapAccessDeserializer::new(map))
+    }
 }
 
 struct FieldsVisitor;
@@ -261,6 +282,8 @@ mod tests {
             {"operation": "Update", "fieldsV1": {"f:data": {"f:A": {}}}},
             {"manager": "c", "operation": "Update", "subresource": "status", "fieldsV1": {"f:data": {"f:A": {}}}},
             {"manager": "d", "operation": "Update", "time": "yesterday", "fieldsV1": "f:data"},
+            ["e", "Update"],
+            "f",
         ]));
         let entry = |manager: &str| ManagerEntry {
             manager: manager.into(),

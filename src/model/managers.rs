@@ -5,20 +5,23 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::fields::owners::FieldOwner;
 use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::names::Manager;
 
 /// Under which name restamp writes.
 pub const FIELD_MANAGER: &str = "restamp";
+/// kubectl's own name: what it is called where it doesn't say which command it is.
+const KUBECTL: &str = "kubectl";
 
 /// Managers that write manifests: what they own by Apply is declared.
-const APPLIERS: [&str; 6] = ["kubectl", "argocd-controller", "kustomize-controller", "helm-controller", "helm", "flux"];
+const APPLIERS: [&str; 6] = [KUBECTL, "argocd-controller", "kustomize-controller", "helm-controller", "helm", "flux"];
 
 /// Managers whose Update leaves a key behind when it goes from the manifest. `kubectl` is what old versions called
 /// every command.
 const LEAVERS: [&str; 7] = [
     "kubectl-client-side-apply",
-    "kubectl",
+    KUBECTL,
     "kubectl-create",
     "kubectl-replace",
     "before-first-apply",
@@ -27,12 +30,14 @@ const LEAVERS: [&str; 7] = [
 ];
 
 /// Managers that stand for a person's single command.
-const HANDS: [&str; 15] = [
+const HANDS: [&str; 16] = [
     "kubectl-edit",
     "kubectl-patch",
     "kubectl-set",
     "kubectl-label",
     "kubectl-annotate",
+    // `rollout pause`, and `rollout restart`, whose annotation is nobody's business.
+    "kubectl-rollout",
     "rancher",
     // The consoles of OpenShift and others, in a browser.
     "Mozilla",
@@ -72,8 +77,11 @@ impl Managers {
 
     /// What the owner of a key is.
     pub fn standing(&self, owner: &ManagerEntry) -> Standing {
-        let manager = owner.manager.as_str();
-        match owner.operation {
+        self.standing_of(owner.manager.as_str(), owner.operation)
+    }
+
+    fn standing_of(&self, manager: &str, operation: Operation) -> Standing {
+        match operation {
             Operation::Apply => Standing::Somebody,
             Operation::Update if HANDS.contains(&manager) => Standing::Hand,
             Operation::Update if LEAVERS.contains(&manager) || self.more_appliers.contains(manager) => Standing::Leaver,
@@ -81,22 +89,46 @@ impl Managers {
         }
     }
 
+    /// What the owner of a workload's field is. Who wrote the last-applied annotation applies manifests, whatever it is
+    /// called; and kubectl under its plain name, without one, is `rollout undo` or `scale`.
+    pub fn standing_on_workload(&self, owner: &FieldOwner) -> Standing {
+        match owner.operation {
+            Operation::Update if owner.wrote_manifest => Standing::Leaver,
+            Operation::Update if owner.manager.as_str() == KUBECTL => Standing::Hand,
+            Operation::Apply | Operation::Update => self.standing_of(owner.manager.as_str(), owner.operation),
+        }
+    }
+
     /// Whether what this entry owns is declared by a manifest.
     pub fn declares(&self, owner: &ManagerEntry) -> bool {
-        let manager = owner.manager.as_str();
+        self.is_applier(owner.manager.as_str(), owner.operation)
+    }
+
+    /// Whether the fields of a workload that this one owns are declared by a manifest.
+    pub fn declares_fields(&self, owner: &FieldOwner) -> bool {
+        self.is_applier(owner.manager.as_str(), owner.operation)
+    }
+
+    fn is_applier(&self, manager: &str, operation: Operation) -> bool {
         let applier = APPLIERS.contains(&manager) || self.more_appliers.contains(manager);
-        applier && owner.operation == Operation::Apply
+        applier && operation == Operation::Apply
     }
 }
 
 /// Whether this is kubectl's own server-side apply, which keeps the last-applied annotation up to date.
 pub(crate) fn is_kubectl_apply(owner: &ManagerEntry) -> bool {
-    owner.manager.as_str() == "kubectl" && owner.operation == Operation::Apply
+    owner.manager.as_str() == KUBECTL && owner.operation == Operation::Apply
+}
+
+/// The same of a workload's owner.
+pub(crate) fn is_kubectl_apply_of_fields(owner: &FieldOwner) -> bool {
+    owner.manager.as_str() == KUBECTL && owner.operation == Operation::Apply
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::fields::owners::Through;
     use rstest::rstest;
 
     fn entry(manager: &str, operation: Operation) -> ManagerEntry {
@@ -140,6 +172,24 @@ mod tests {
     ) {
         let managers = Managers::with_appliers(["our-pipeline".into()]);
         assert_eq!(managers.declares(&entry(manager, operation)), declares);
+    }
+
+    #[rstest]
+    #[case::undone_or_scaled("kubectl", Operation::Update, false, Standing::Hand)]
+    #[case::applied_by_an_old_kubectl("kubectl", Operation::Update, true, Standing::Leaver)]
+    #[case::applied_by_a_pipeline("ci", Operation::Update, true, Standing::Leaver)]
+    #[case::a_controller("ci", Operation::Update, false, Standing::Somebody)]
+    #[case::applied_server_side("kubectl", Operation::Apply, false, Standing::Somebody)]
+    #[case::a_command("kubectl-set", Operation::Update, false, Standing::Hand)]
+    fn who_wrote_the_annotation_of_a_workload_applies(
+        #[case] manager: &str,
+        #[case] operation: Operation,
+        #[case] wrote_manifest: bool,
+        #[case] standing: Standing,
+    ) {
+        let manager = manager.into();
+        let owner = FieldOwner { manager, operation, through: Through::Object, time: None, wrote_manifest };
+        assert_eq!(Managers::default().standing_on_workload(&owner), standing);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The rules, pure: no client, no async, no clock, no logging. Time is an argument.
 
 pub mod adoption;
+pub mod autoscaler;
 #[cfg(test)]
 pub(crate) mod builders;
 pub mod cause;
@@ -16,6 +17,7 @@ pub mod delivered;
 pub mod digest;
 pub mod drift;
 pub mod explain;
+pub mod fields;
 pub mod fingerprint;
 pub mod image;
 pub mod index;

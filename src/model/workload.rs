@@ -13,6 +13,7 @@ use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Consumption;
 use crate::model::custom::rollout::Lever;
+use crate::model::fields::Fields;
 use crate::model::image::TemplateImage;
 use crate::model::managed_fields::LastWrite;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
@@ -41,6 +42,8 @@ pub struct Workload {
     pub annotations: Option<Box<Annotations>>,
     /// What its containers read.
     pub consumption: Consumption,
+    /// How it differs from its manifest.
+    pub fields: Box<Fields>,
     /// The stamp that its pod template carries.
     pub stamp: Option<String>,
     /// How its controller replaces pods.
@@ -242,6 +245,7 @@ impl Workload {
             owned: Owned::of(kind, metadata),
             opt_in: OptIn::read(metadata.annotations.as_ref(), annotations),
             annotations: Annotations::with_stakater(metadata.annotations.as_ref(), annotations).map(Box::new),
+            fields: Box::default(),
             stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
             strategy: Strategy::Rolling,
             progress: Progress::Unobserved,
@@ -281,6 +285,7 @@ impl Workload {
             workload.deadline = Deadline::Exceeded;
         }
         workload.revision = Revision::OfReplicaSet(annotation(&object.metadata, DEPLOYMENT_REVISION));
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
 
@@ -306,6 +311,7 @@ impl Workload {
             workload.deadline = Deadline::Absent;
         }
         workload.revision = Revision::Hash(status.update_revision);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
 
@@ -326,12 +332,14 @@ impl Workload {
             workload.deadline = Deadline::Absent;
         }
         workload.revision = Revision::TemplateGeneration(annotation(&object.metadata, TEMPLATE_GENERATION));
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
 
     /// Reads a ReplicaSet.
     pub fn of_replica_set(object: &ReplicaSet) -> Option<Self> {
-        Self::new(WorkloadKind::ReplicaSet, &object.metadata, object.spec.template.as_ref().into())
+        let workload = Self::new(WorkloadKind::ReplicaSet, &object.metadata, object.spec.template.as_ref().into())?;
+        Some(Self { fields: Fields::of(&workload.id, &object.metadata, &object.spec).into(), ..workload })
     }
 
     /// Reads a Job.
@@ -340,6 +348,7 @@ impl Workload {
         let mut workload = Self::new(WorkloadKind::Job, &object.metadata, template.into())?;
         workload.progress = Progress::Unknown;
         workload.run = Run::of_job(object);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
 
@@ -350,6 +359,7 @@ impl Workload {
         let mut workload = Self::new(WorkloadKind::CronJob, &object.metadata, template.into())?;
         workload.progress = Progress::Unknown;
         workload.run = Run::of_cron_job(object);
+        workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
 

@@ -90,6 +90,8 @@ pub struct Engine {
     pub(super) told: HashMap<WorkloadId, Vec<InvalidAnnotation>>,
     /// The annotation that each namespace was told about.
     pub(super) told_namespaces: HashMap<Name, InvalidAnnotation>,
+    /// The same of configs.
+    pub(super) told_configs: HashMap<ConfigId, Vec<InvalidAnnotation>>,
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
@@ -128,6 +130,7 @@ impl Engine {
             held: BTreeMap::new(),
             told: HashMap::new(),
             told_namespaces: HashMap::new(),
+            told_configs: HashMap::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),

@@ -1,6 +1,7 @@
 //! The engine's half for reports: has them say what the model finds, and how reloading stands.
 
 use jiff::{SignedDuration, Timestamp};
+use tracing::warn;
 
 use crate::api::drift_report::{DriftReportStatus, FindingType, InSync};
 use crate::api::published::Mode;
@@ -9,11 +10,12 @@ use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::decide::Decision;
 use crate::model::delivered::later;
-use crate::model::drift::{self, Drift, Obstacle, Reloading, WorkloadSight};
+use crate::model::drift::{self, Drift, Note, Obstacle, Reloading, WorkloadSight};
 use crate::model::index::Tracked;
 use crate::model::names::{ConfigId, Name, WorkloadId};
 use crate::model::report::{self, ReportKey};
 use crate::operator::engine::{Again, Engine};
+use crate::operator::events::{Notice, Reason};
 
 /// Its objects are the cluster's own.
 const NOT_LOOKED_AT: &str = "kube-system";
@@ -40,6 +42,7 @@ impl Engine {
         let key = report::key_of_config(id);
         let Some(config) = self.index.configs().get(id) else {
             self.metrics.stale_keys(id, 0);
+            self.told_configs.remove(id);
             self.reports.forget(&key);
             return;
         };
@@ -47,6 +50,7 @@ impl Engine {
             self.metrics.stale_keys(id, 0);
             return self.withdraw_config_report(key);
         };
+        self.tell_invalid_config(id, &drift);
         let again = Again::Config(id.clone());
         let status = report::status_of(self.due(&key, &again, drift, now), now);
         self.metrics.stale_keys(id, count(&status, FindingType::StaleKey));
@@ -56,6 +60,26 @@ impl Engine {
         if let Some(config) = self.index.configs().get(id) {
             self.reports.want(report::of_config(config, status));
             self.write_report(&key);
+        }
+    }
+
+    /// Tells of each annotation of a config that does not parse, once.
+    fn tell_invalid_config(&mut self, id: &ConfigId, drift: &Drift) {
+        let problems = drift.notes.iter().filter_map(|note| match note {
+            Note::InvalidAnnotation(problem) => Some(problem.clone()),
+            _ => None,
+        });
+        let problems: Vec<_> = problems.collect();
+        let told = self.told_configs.remove(id).unwrap_or_default();
+        for problem in problems.iter().filter(|problem| !told.contains(problem)) {
+            self.metrics.invalid_annotation(problem.name);
+            warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, "{problem}");
+            if let Some(config) = self.index.configs().get(id) {
+                self.writer.event(Notice::on_config(config, Reason::InvalidAnnotation, problem.to_string()));
+            }
+        }
+        if !problems.is_empty() {
+            self.told_configs.insert(id.clone(), problems);
         }
     }
 
@@ -161,9 +185,10 @@ impl Engine {
             decision,
             obstacle: self.obstacle(&workload.id),
         });
-        let configs = self.index.configs();
+        let (configs, managers) = (self.index.configs(), &self.managers);
         self.index.with_pods(workload, |own_pods| {
-            let sight = WorkloadSight { workload, configs, own_pods, reloading, now };
+            // Who scales a workload shows in its managedFields once it does; a note needs no watch of autoscalers.
+            let sight = WorkloadSight { workload, configs, managers, autoscaler: None, own_pods, reloading, now };
             (Some(drift::drift_of_workload(&sight)), drift::next_look_at_workload(&sight))
         })
     }

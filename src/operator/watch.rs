@@ -171,7 +171,7 @@ impl From<Object> for Item {
 }
 
 fn workload(workload: Option<Workload>) -> Option<Item> {
-    workload.filter(Workload::is_its_own).map(|workload| Object::Workload(workload).into())
+    workload.filter(Workload::is_its_own).map(|workload| Object::from(workload).into())
 }
 
 fn job(object: &Job) -> Option<Item> {

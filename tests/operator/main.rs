@@ -14,6 +14,7 @@ mod bad_input;
 mod consumption;
 mod custom_kinds;
 mod explain;
+mod fields;
 mod leadership;
 mod namespaces;
 mod options;

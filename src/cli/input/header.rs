@@ -35,6 +35,8 @@ struct Metadata {
 pub(super) enum Shape<'a> {
     Config(ConfigKind),
     Workload(WorkloadKind),
+    /// It scales one.
+    Autoscaler,
     /// It says what counts for its workloads.
     Namespace,
     /// One of our own.
@@ -90,6 +92,9 @@ impl Header {
         }
         if (api_version, kind) == ("v1", "Namespace") {
             return Shape::Namespace;
+        }
+        if kind == "HorizontalPodAutoscaler" && api_version.starts_with("autoscaling/") {
+            return Shape::Autoscaler;
         }
         let mut workloads = WorkloadKind::ALL.into_iter();
         match workloads.find(|known| known.as_str() == kind && known.api_version() == api_version) {

@@ -11,6 +11,7 @@ use super::Wanted;
 use super::header::{Header, ItemType, Shape};
 use crate::api::drift_report::DriftReport;
 use crate::cli::inventory::Inventory;
+use crate::model::autoscaler::AutoscalerObject;
 use crate::model::config::{ConfigMapObject, Form, SecretObject};
 use crate::model::custom::object::CustomObject;
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
@@ -87,6 +88,11 @@ impl<'i> Objects<'i> {
         }
     }
 
+    fn add_autoscaler<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
+        self.inventory.autoscalers.extend(AutoscalerObject::deserialize(object)?.read());
+        Ok(())
+    }
+
     fn add_namespace<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
         let namespace = Namespace::of(&OnlyMetadata::deserialize(object)?.metadata);
         self.inventory.namespaces.extend(namespace.map(|namespace| (namespace.name.clone(), namespace)));
@@ -135,6 +141,7 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
         match self.header.shape(self.default) {
             Shape::Config(kind) => self.objects.add_config(kind, object),
             Shape::Workload(kind) => self.objects.add_workload(kind, object),
+            Shape::Autoscaler => self.objects.add_autoscaler(object),
             Shape::Namespace => self.objects.add_namespace(object),
             Shape::Report => self.objects.add_report(object),
             Shape::List(items, default) => {

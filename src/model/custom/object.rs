@@ -13,6 +13,7 @@ use crate::api::annotations::CONFIG_HASH;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::custom::rollout::Lever;
 use crate::model::custom::{CustomKind, group_of};
+use crate::model::fields::{CustomSpec, Fields};
 use crate::model::names::{WorkloadId, WorkloadKind};
 use crate::model::workload::{Counts, Progress, Workload, progress};
 
@@ -128,6 +129,10 @@ impl CustomObject {
         let template = spec.template.0.as_ref();
         let mut workload = Workload::of_template(WorkloadKind::Custom(kind), &self.metadata, template)?;
         workload.progress = self.progress(&spec);
+        if let Some(template) = template.cloned() {
+            let spec = CustomSpec { replicas: spec.replicas.0, template };
+            workload.fields = Fields::of(&workload.id, &self.metadata, &spec).into();
+        }
         if kind.is_argo_rollout() {
             self.read_rollout(&spec, &mut workload);
         }

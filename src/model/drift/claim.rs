@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Case, Finding, NotLookedAt, Silence};
+use crate::api::ignore_findings::IgnoredFindings;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
 use crate::model::managers::Managers;
@@ -24,7 +25,12 @@ pub fn claims_of(config: &Config, managers: &Managers, consumers: &Consumers) ->
     }
     let case = Case::new(config, managers, consumers);
     let findings = case.findings().into_iter();
-    let by_key = findings.filter_map(|finding| Some((finding.key()?.clone(), Claim::Finding(finding))));
+    let (ignored, _) = IgnoredFindings::of(&config.annotations);
+    let by_key = findings.filter_map(|finding| {
+        let key = finding.key()?.clone();
+        let is_ignored = ignored.has(&finding.clone().into());
+        Some((key, if is_ignored { Claim::Silence(Silence::Ignored) } else { Claim::Finding(finding) }))
+    });
     let mut claims: BTreeMap<_, _> = by_key.collect();
     let declared = case.declared.keys().into_iter().map(|(key, _)| key);
     for key in config.values.keys().chain(declared).collect::<BTreeSet<_>>() {

@@ -8,6 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::{Evidence, Outdated, Stall, Why};
 use crate::api::drift_report::{Cause, Certainty, Consumer, FindingStatus, FindingType, RunningDigest};
 use crate::model::consumption::Missing;
+use crate::model::fields::Shown;
+use crate::model::fields::owners::FieldOwner;
 use crate::model::managed_fields::{LastWrite, ManagerEntry};
 use crate::model::names::{ImageDigest, ImageText, KeyName, Manager, Name};
 use crate::model::pod::Blocked;
@@ -49,6 +51,22 @@ pub enum Finding {
         by: Option<Writer>,
         /// Who reads it.
         consumers: Vec<Consumer>,
+    },
+    /// A declared field is live with another value, or not at all: the next apply reverts it.
+    RevertsOnApply {
+        /// The field.
+        path: String,
+        /// Both values, where they may be shown.
+        shown: Option<Shown>,
+        /// Who changed it, where that is known.
+        by: Option<Writer>,
+    },
+    /// A container, a variable or a volume was added by hand, and no manifest declares it.
+    UndeclaredField {
+        /// The field.
+        path: String,
+        /// Whose hand.
+        by: Writer,
     },
     /// A container needs a config, or a key of it, that does not exist.
     MissingReference(Missing),
@@ -102,6 +120,8 @@ impl Finding {
             Self::UndeclaredKey { .. } => FindingType::UndeclaredKey,
             Self::MissingKey { .. } => FindingType::MissingKey,
             Self::ValueDiffers { .. } => FindingType::ValueDiffers,
+            Self::RevertsOnApply { .. } => FindingType::RevertsOnApply,
+            Self::UndeclaredField { .. } => FindingType::UndeclaredField,
             Self::MissingReference(_) => FindingType::MissingReference,
             Self::MixedDigests { .. } => FindingType::MixedDigests,
             Self::DigestMismatch { .. } => FindingType::DigestMismatch,
@@ -117,7 +137,9 @@ impl Finding {
             | Self::UndeclaredKey { key, .. }
             | Self::MissingKey { key, .. }
             | Self::ValueDiffers { key, .. } => Some(key),
-            Self::MissingReference(_)
+            Self::RevertsOnApply { .. }
+            | Self::UndeclaredField { .. }
+            | Self::MissingReference(_)
             | Self::MixedDigests { .. }
             | Self::DigestMismatch { .. }
             | Self::OutdatedPods(_)
@@ -128,6 +150,12 @@ impl Finding {
 
 impl From<&ManagerEntry> for Writer {
     fn from(owner: &ManagerEntry) -> Self {
+        Self { manager: owner.manager.clone(), since: owner.time }
+    }
+}
+
+impl From<&FieldOwner> for Writer {
+    fn from(owner: &FieldOwner) -> Self {
         Self { manager: owner.manager.clone(), since: owner.time }
     }
 }
@@ -148,6 +176,13 @@ impl From<Finding> for FindingStatus {
             }
             Finding::MissingKey { key, consumers } => of_key(FindingType::MissingKey, key, None, consumers),
             Finding::ValueDiffers { key, by, consumers } => of_key(FindingType::ValueDiffers, key, by, consumers),
+            Finding::RevertsOnApply { path, shown, by } => {
+                let (declared, live) = shown.map(|shown| (shown.declared, shown.live)).unzip();
+                Self { path: Some(path), declared, live, ..written(FindingType::RevertsOnApply, by) }
+            }
+            Finding::UndeclaredField { path, by } => {
+                Self { path: Some(path), ..written(FindingType::UndeclaredField, Some(by)) }
+            }
             Finding::MissingReference(Missing { config, key }) => {
                 let object = Some(config.local().to_string());
                 Self { object, key, ..Self::new(FindingType::MissingReference) }
@@ -230,7 +265,10 @@ impl From<Stall> for FindingStatus {
 }
 
 fn of_key(r#type: FindingType, key: KeyName, writer: Option<Writer>, consumers: Vec<Consumer>) -> FindingStatus {
-    let (manager, since) = writer.map(|writer| (writer.manager, writer.since)).unzip();
-    let since = since.flatten().map(Time);
-    FindingStatus { key: Some(key), manager, since, consumers, ..FindingStatus::new(r#type) }
+    FindingStatus { key: Some(key), consumers, ..written(r#type, writer) }
+}
+
+fn written(r#type: FindingType, by: Option<Writer>) -> FindingStatus {
+    let (manager, since) = by.map(|writer| (writer.manager, writer.since)).unzip();
+    FindingStatus { manager, since: since.flatten().map(Time), ..FindingStatus::new(r#type) }
 }

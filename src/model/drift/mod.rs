@@ -10,10 +10,14 @@ mod mutable_tag;
 mod note;
 mod outdated_pods;
 mod owner_table;
+mod reverts_on_apply;
 mod rollout_stalled;
 mod running_digests;
+mod scaling;
+mod shared_fields;
 mod silence;
 mod stale_key;
+mod undeclared_field;
 mod undeclared_key;
 mod value_differs;
 mod workload;
@@ -31,7 +35,8 @@ use std::fmt;
 use crate::api::annotations::IGNORE;
 use crate::api::drift_report::Baseline;
 use crate::api::expected_keys::ExpectedKeys;
-use crate::api::ignore::{Ignore, UnknownIgnore};
+use crate::api::ignore::Ignore;
+use crate::api::ignore_findings::IgnoredFindings;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
 use crate::model::declared::Declared;
@@ -86,8 +91,19 @@ pub fn drift_of(config: &Config, managers: &Managers, consumers: &Consumers) -> 
         return None;
     }
     let case = Case::new(config, managers, consumers);
-    let malformed = Ignore::read(&config.annotations).err();
-    Some(Drift { baseline: case.declared.baseline(), findings: case.findings(), notes: case.notes(malformed) })
+    let (ignored, problems) = IgnoredFindings::of(&config.annotations);
+    let mut findings = case.findings();
+    ignored.leave_out_of(&mut findings);
+    let malformed = Ignore::read(&config.annotations).err().map(Note::UnknownIgnore);
+    let malformed = malformed.into_iter().chain(problems.into_iter().map(Note::InvalidAnnotation));
+    Some(Drift { baseline: case.declared.baseline(), findings, notes: malformed.chain(case.notes()).collect() })
+}
+
+impl IgnoredFindings {
+    /// Leaves out of what was found what its owner wants to hear nothing of.
+    fn leave_out_of(&self, findings: &mut Vec<Finding>) {
+        findings.retain(|finding| !self.has(&finding.clone().into()));
+    }
 }
 
 /// A config under a look, with all that the rules ask.
@@ -134,10 +150,10 @@ impl<'a> Case<'a> {
         applying.find(|owner| !self.declared.is_by(owner, self.managers))
     }
 
-    fn notes(&self, malformed: Option<UnknownIgnore>) -> Vec<Note> {
+    fn notes(&self) -> Vec<Note> {
         let broken = (self.config.last_applied == LastApplied::Broken).then_some(Note::LastAppliedBroken);
         let hidden = self.hidden_owners_matter().then_some(Note::OwnersHidden);
-        malformed.map(Note::UnknownIgnore).into_iter().chain(broken).chain(hidden).collect()
+        broken.into_iter().chain(hidden).collect()
     }
 
     /// Whether managedFields, if they were shown, could tell more.
@@ -204,6 +220,19 @@ mod tests {
     fn an_expected_key_is_no_drift() {
         assert_eq!(found(stale()), ["StaleKey OLD (kubectl-client-side-apply)"]);
         assert_eq!(found(stale().annotated("restamp.dev/expected-keys", "O*")), [""; 0]);
+    }
+
+    #[test]
+    fn an_ignored_finding_is_none_and_a_typo_ignores_nothing() {
+        let ignoring = |what: &str| stale().annotated("restamp.dev/ignore-findings", what);
+        assert_eq!(found(ignoring("StaleKey:O*")), [""; 0]);
+        let claims = claims_of(&ignoring("StaleKey:O*").build(), &Managers::default(), &Consumers::default());
+        assert_eq!(claims.get("OLD"), Some(&Claim::Silence(Silence::Ignored)));
+        let drift = drift_of(&ignoring("Stale:O*").build(), &Managers::default(), &Consumers::default()).unwrap();
+        assert!(
+            matches!(drift.notes.as_slice(), [Note::InvalidAnnotation(_)]) && drift.findings.len() == 1,
+            "{drift:?}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use super::Case;
 use super::owner_table::{Row, row};
 use super::value_differs::{Change, changed_by, differs};
-use crate::api::annotations::EXPECTED_KEYS;
+use crate::api::annotations::{EXPECTED_KEYS, IGNORE_FINDINGS};
 use crate::model::declared::Declared;
 use crate::model::managed_fields::ManagerEntry;
 use crate::model::names::{KeyName, Manager};
@@ -23,6 +23,8 @@ pub enum Silence {
     Placeholder,
     /// An annotation of the config expects it.
     Expected,
+    /// An annotation of the config wants to hear nothing of what was found.
+    Ignored,
     /// This manager writes it, or applies it and prunes it by itself.
     BelongsTo(Manager),
     /// The applier sent another value, and an admission webhook changed it.
@@ -42,6 +44,7 @@ impl Silence {
             Self::NoBaseline => "NoBaseline",
             Self::Placeholder => "Placeholder",
             Self::Expected => "Expected",
+            Self::Ignored => "Ignored",
             Self::BelongsTo(_) => "BelongsToSomebody",
             Self::ChangedOnTheWay(_) => "ChangedOnTheWay",
             Self::AnotherApplier(_) => "AnotherApplier",
@@ -58,6 +61,7 @@ impl fmt::Display for Silence {
             Self::NoBaseline => f.write_str("nothing says what is declared"),
             Self::Placeholder => f.write_str("declared empty, for somebody to fill in or take away"),
             Self::Expected => write!(f, "expected by annotation {EXPECTED_KEYS}"),
+            Self::Ignored => write!(f, "ignored by annotation {IGNORE_FINDINGS}"),
             Self::BelongsTo(manager) => write!(f, "belongs to {manager}, which looks after it"),
             Self::ChangedOnTheWay(manager) => {
                 write!(f, "{manager} sent another value, and it was changed on its way in")

@@ -172,12 +172,14 @@ fn in_words(finding: &Finding) -> String {
             format!("{} wrote it, and never prunes it", writer.manager)
         }
         Finding::StaleKey { cause: StaleCause::Unowned, .. } => "nobody owns it, so nobody prunes it".to_owned(),
-        Finding::UndeclaredKey { by, .. } => format!("{} added it", by.manager),
+        Finding::UndeclaredKey { by, .. } | Finding::UndeclaredField { by, .. } => format!("{} added it", by.manager),
         Finding::MissingKey { .. } => "the next apply adds it".to_owned(),
-        Finding::ValueDiffers { by: Some(by), .. } => {
+        Finding::ValueDiffers { by: Some(by), .. } | Finding::RevertsOnApply { by: Some(by), .. } => {
             format!("{} changed it, and the next apply reverts it", by.manager)
         }
-        Finding::ValueDiffers { by: None, .. } => "the next apply reverts it".to_owned(),
+        Finding::ValueDiffers { by: None, .. } | Finding::RevertsOnApply { by: None, .. } => {
+            "the next apply reverts it".to_owned()
+        }
         Finding::MissingReference(missing) => format!("{} does not exist", missing.config.local()),
         Finding::MixedDigests { .. }
         | Finding::DigestMismatch { .. }

@@ -62,7 +62,7 @@ impl Index {
     /// Whether nothing counts for a workload; not while it is unknown what its annotations or its namespace want.
     pub fn is_opted_out(&self, tracked: &Tracked) -> bool {
         let workload = &tracked.workload;
-        workload.opt_in.problems.is_empty()
+        workload.opt_in.is_clear()
             && self.unsynced(workload).is_none()
             && !self.may_be_referred_to(workload)
             && !self.may_count(workload)

@@ -44,7 +44,7 @@ fn config(config: ConfigBuilder) -> Object {
 }
 
 fn workload(workload: WorkloadBuilder) -> Object {
-    Object::Workload(workload.build())
+    Object::from(workload.build())
 }
 
 fn pod(pod: PodBuilder) -> Object {
@@ -216,7 +216,7 @@ fn an_annotation_that_does_not_parse_leaves_things_as_they_are() {
     index.saw(Watched::Namespace, Object::Namespace(namespace), 0);
     let mut invalid = w().at_version(2).build();
     invalid.opt_in = OptIn { problems: "yes".parse::<AutoReload>().err().into_iter().collect(), ..OptIn::default() };
-    index.saw(DEPLOYMENT, Object::Workload(invalid), 1);
+    index.saw(DEPLOYMENT, Object::from(invalid), 1);
     index.saw(CONFIG_MAP, config(c("2").at_version(10)), 2);
     assert_eq!(index.open(), 1);
 }

@@ -293,7 +293,7 @@ impl Cluster {
         let Some(object) = self.workload_object() else { return };
         let workload = self.workload.take().unwrap();
         let kind = Watched::Workload(workload.kind);
-        self.push(kind, Event::Deleted(kind, Object::Workload(object)));
+        self.push(kind, Event::Deleted(kind, Object::from(object)));
         for version in 0..workload.versions.len() {
             if workload.kind == WorkloadKind::Deployment {
                 let replica_set = replica_set(&workload, version);
@@ -348,7 +348,7 @@ impl Cluster {
     fn push_workload(&mut self) {
         let Some(object) = self.workload_object() else { return };
         let kind = Watched::Workload(object.id.kind);
-        self.push(kind, Event::Applied(kind, Object::Workload(object)));
+        self.push(kind, Event::Applied(kind, Object::from(object)));
     }
 
     fn workload_object(&self) -> Option<Workload> {
@@ -650,7 +650,7 @@ impl Cluster {
                     (0..workload.versions.len()).map(|it| Object::ReplicaSet(replica_set(workload, it))).collect()
                 }
                 REPLICA_SET => Vec::new(),
-                _ => self.workload_object().map(Object::Workload).into_iter().collect(),
+                _ => self.workload_object().map(Object::from).into_iter().collect(),
             }),
         };
         let listed = objects.into_iter().map(|object| Event::Listed(kind, Extent::Cluster, object));

@@ -49,7 +49,7 @@ fn index(participation: Participation, scope: Scope, workload: Workload, configs
     let mut index = index.within(scope.clone()).with_participation(participation);
     let namespace = namespace(&workload.id.namespace, &[]);
     let configs = configs.into_iter().map(|config| Object::Config(config.build()));
-    for object in configs.chain([Object::Workload(workload), Object::Namespace(namespace)]) {
+    for object in configs.chain([Object::from(workload), Object::Namespace(namespace)]) {
         let kind = match &object {
             Object::Config(config) => Watched::Config(config.id.kind),
             Object::Namespace(_) => Watched::Namespace,
@@ -108,7 +108,7 @@ fn a_config_that_no_container_names_rolls_a_workload_that_names_it() {
 fn a_workload_that_names_no_more_is_woken_no_more() {
     let mut index = everywhere(annotated(deployment("w"), NAMES), vec![secret("s1").value("A", "1")]);
     let now = Workload { version: Some(ResourceVersion(5)), ..annotated(deployment("w"), &[]) };
-    index.apply(Event::Applied(DEPLOYMENT, Object::Workload(now)), at(50));
+    index.apply(Event::Applied(DEPLOYMENT, Object::from(now)), at(50));
     assert_eq!(change(&mut index, secret("s1").value("A", "2")), BTreeSet::new());
 }
 
@@ -133,7 +133,7 @@ fn what_a_workload_says_is_unknown_until_its_namespace_was_seen() {
     let workload = annotated(deployment("w").env_from("Secret/s1"), AUTO);
     let id = workload.id.clone();
     let mut index = Index::new(Arc::new(keyring()), policy(), "restamp-system").with_participation(participation);
-    index.apply(Event::Listed(DEPLOYMENT, Extent::Cluster, Object::Workload(workload)), at(0));
+    index.apply(Event::Listed(DEPLOYMENT, Extent::Cluster, Object::from(workload)), at(0));
     for kind in Scope::default().watched().filter(|kind| *kind != Watched::Namespace) {
         index.apply(Event::ListEnds(kind, Extent::Cluster), at(0));
     }
@@ -166,7 +166,7 @@ fn so_it_does_in_namespaces_that_are_watched_by_name(#[case] workload: WorkloadB
     let index = Index::new(Arc::new(keyring()), policy(), "restamp-system").within(scope.clone());
     let mut index = index.with_participation(everybody());
     let extent = || Extent::Namespace(name.clone());
-    index.apply(Event::Listed(DEPLOYMENT, extent(), Object::Workload(workload)), at(0));
+    index.apply(Event::Listed(DEPLOYMENT, extent(), Object::from(workload)), at(0));
     for kind in scope.watched() {
         index.apply(Event::ListEnds(kind, extent()), at(0));
     }

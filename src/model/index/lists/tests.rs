@@ -37,10 +37,7 @@ fn config(namespace: &str, value: &str, version: u64) -> Config {
 
 /// What there is in a namespace: a workload and its config.
 fn objects(namespace: &str, value: &str, version: u64) -> [(Watched, Object); 2] {
-    [
-        (CONFIG_MAP, Object::Config(config(namespace, value, version))),
-        (DEPLOYMENT, Object::Workload(workload(namespace))),
-    ]
+    [(CONFIG_MAP, Object::Config(config(namespace, value, version))), (DEPLOYMENT, Object::from(workload(namespace)))]
 }
 
 fn list(index: &mut Index, extent: &Extent, objects: &[(Watched, Object)]) -> Work {
@@ -168,7 +165,7 @@ fn a_workload_that_waits_for_a_list_says_for_which() {
     let stored =
         StoredRecord { workload: id.clone(), uid, instance: "restamp-system".to_owned(), record: Some(adopted) };
     index.apply(Event::Applied(Watched::Report, Object::Report(stored)), at(0));
-    index.apply(Event::Applied(DEPLOYMENT, Object::Workload(workload("ns"))), at(0));
+    index.apply(Event::Applied(DEPLOYMENT, Object::from(workload("ns"))), at(0));
     assert!(matches!(decide(&index, &id), Some(Decision::Hold(Hold::NotSynced { .. }))));
 }
 
@@ -178,7 +175,7 @@ fn filtered(configs: &[Config]) -> Index {
     let mut index = Index::new(Arc::new(keyring()), policy(), "restamp-system").within(Arc::new(scope));
     list_namespaces(&mut index, &["ns"]);
     let configs = configs.iter().map(|config| (CONFIG_MAP, Object::Config(config.clone())));
-    let workload = Object::Workload(workload("ns"));
+    let workload = Object::from(workload("ns"));
     list(&mut index, &Extent::Cluster, &configs.chain([(DEPLOYMENT, workload)]).collect::<Vec<_>>());
     index
 }

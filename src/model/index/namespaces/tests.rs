@@ -37,7 +37,7 @@ fn index(workload: Workload) -> Index {
             let config = config_map("c").value("A", "1").at_version(1).build();
             index.apply(Event::Listed(kind, Extent::Cluster, Object::Config(config)), at(0));
         } else if kind == DEPLOYMENT {
-            index.apply(Event::Listed(kind, Extent::Cluster, Object::Workload(workload.clone())), at(0));
+            index.apply(Event::Listed(kind, Extent::Cluster, Object::from(workload.clone())), at(0));
         }
         index.apply(Event::ListEnds(kind, Extent::Cluster), at(0));
     }
@@ -148,7 +148,7 @@ fn a_config_that_is_newer_than_a_workload_is_a_change_if_it_was_opted_in_when_it
     list_namespaces(&mut index, &[]);
     // The workload and its namespace are made together, and their watches are not in order.
     let made = silent().at_version(3).build();
-    index.apply(Event::Applied(DEPLOYMENT, Object::Workload(made)), at(0));
+    index.apply(Event::Applied(DEPLOYMENT, Object::from(made)), at(0));
     let config = config_map("c").value("A", "2").at_version(4).build();
     index.apply(Event::Applied(CONFIG_MAP, Object::Config(config)), at(0));
     applied(&mut index, namespace(annotation));

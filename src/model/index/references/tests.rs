@@ -44,7 +44,7 @@ fn index(kinds: &'static [CustomKind]) -> Index {
             let config = Object::Config(config_map("c").value("A", "1").build());
             index.apply(Event::Listed(kind, Extent::Cluster, config), at(0));
         } else if kind == DEPLOYMENT {
-            let workload = Object::Workload(holder().build());
+            let workload = Object::from(holder().build());
             index.apply(Event::Listed(kind, Extent::Cluster, workload), at(0));
         }
         index.apply(Event::ListEnds(kind, Extent::Cluster), at(0));
@@ -62,7 +62,7 @@ fn list_rollouts(index: &mut Index, kind: &'static CustomKind, rollout: Option<W
     let kind = Watched::Workload(WorkloadKind::Custom(kind));
     index.apply(Event::ListBegins(kind, Extent::Cluster), at(0));
     if let Some(rollout) = rollout {
-        index.apply(Event::Listed(kind, Extent::Cluster, Object::Workload(rollout)), at(0));
+        index.apply(Event::Listed(kind, Extent::Cluster, Object::from(rollout)), at(0));
     }
     index.apply(Event::ListEnds(kind, Extent::Cluster), at(0))
 }
@@ -121,7 +121,7 @@ fn a_rollout_that_is_gone_says_nothing_any_more() {
     let rollout = rollout(kind, AutoReload::Everything);
     list_rollouts(&mut index, kind, Some(rollout.clone()));
     let watched = Watched::Workload(WorkloadKind::Custom(kind));
-    let work = index.apply(Event::Deleted(watched, Object::Workload(rollout)), at(0));
+    let work = index.apply(Event::Deleted(watched, Object::from(rollout)), at(0));
     assert!(work.workloads.contains(&holder().build().id));
     assert_eq!(change(&mut index), None);
 }
