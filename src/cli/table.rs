@@ -12,17 +12,20 @@ pub fn of(reports: &[DriftReport], now: Timestamp) -> String {
     laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
 }
 
-/// The same, with each finding's cause and what says which keys are declared.
+/// The same, with each finding's cause, what says which keys are declared, and who must mend it.
 pub fn wide(reports: &[DriftReport], now: Timestamp) -> String {
     let rows = findings(reports).map(|(report, finding)| {
         let [namespace, subject, r#type, key, manager, age, consumers] = row(report, finding, now);
         let cause = finding.cause.map_or_else(|| "-".to_owned(), |cause| cause.to_string());
         let baseline = report.status.as_ref().and_then(|status| status.baseline);
         let baseline = baseline.map_or_else(|| "-".to_owned(), |baseline| baseline.to_string());
-        [namespace, subject, r#type, key, manager, age, cause, baseline, consumers]
+        let source = report.status.as_ref().and_then(|status| status.source.as_ref());
+        let source = source.map_or_else(|| "-".to_owned(), ToString::to_string);
+        [namespace, subject, r#type, key, manager, age, cause, baseline, source, consumers]
     });
-    let header =
-        ["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "CONSUMERS"];
+    let header = [
+        "NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "SOURCE", "CONSUMERS",
+    ];
     laid_out(header, rows)
 }
 

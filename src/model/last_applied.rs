@@ -34,7 +34,7 @@ pub(crate) struct RawLastApplied<E>(Option<Manifest<E>>);
 /// The part of a config's manifest that matters here; `E` is the encoding of its `data`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", bound = "E: Encoding")]
-struct Manifest<E> {
+pub(crate) struct Manifest<E> {
     api_version: Option<String>,
     kind: Option<String>,
     metadata: ManifestMetadata,
@@ -76,7 +76,7 @@ impl<E: Encoding> Manifest<E> {
     }
 
     /// The declared keys. A null asks for removal; `stringData` wins over `data`, as the API server has it.
-    fn keys(self) -> BTreeMap<KeyName, Fingerprint> {
+    pub(crate) fn keys(self) -> BTreeMap<KeyName, Fingerprint> {
         let mut keys = BTreeMap::new();
         declare(&mut keys, self.data);
         declare(&mut keys, self.binary_data);

@@ -15,10 +15,12 @@ use zeroize::Zeroizing;
 
 use crate::cli::inventory::Inventory;
 use crate::model::custom::CustomKind;
+use crate::model::documents;
+use crate::model::helm::NAME_PREFIX;
 use crate::model::names::ConfigKind;
 use document::Document;
 use header::Header;
-use object::Objects;
+use object::{Objects, Pass};
 
 /// Why a file can't be scanned. No text of a file is quoted, since it may be a Secret's value.
 #[derive(Debug, thiserror::Error)]
@@ -95,10 +97,17 @@ pub type Wanted<'a> = &'a dyn Fn(&str, &str) -> Option<&'static CustomKind>;
 /// All objects in these files, with those of the wanted custom kinds; `-` is standard input.
 pub fn read(files: &[PathBuf], wanted: Wanted<'_>) -> Result<Inventory, InputError> {
     let mut inventory = Inventory::default();
+    let mut texts = Vec::new();
     for file in files {
         let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
         let text = text_of(file).map_err(|source| InputError::Unreadable { file: name.clone(), source })?;
-        read_text(&name, &text, &mut inventory, wanted)?;
+        texts.push((name, text));
+    }
+    for (name, text) in texts.iter().filter(|(_, text)| text.contains(NAME_PREFIX)) {
+        read_text(name, text, &mut inventory, wanted, Pass::Releases)?;
+    }
+    for (name, text) in texts {
+        read_text(&name, &text, &mut inventory, wanted, Pass::Objects)?;
     }
     // Who writes files leaves out whole kinds, Secrets above all.
     let has = |kind: &ConfigKind| inventory.configs().iter().any(|config| config.id.kind == *kind);
@@ -121,9 +130,15 @@ fn text_of(file: &Path) -> io::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(text.trim_start_matches('\u{feff}').to_owned()))
 }
 
-fn read_text(file: &str, text: &str, inventory: &mut Inventory, wanted: Wanted<'_>) -> Result<(), InputError> {
+fn read_text(
+    file: &str,
+    text: &str,
+    inventory: &mut Inventory,
+    wanted: Wanted<'_>,
+    pass: Pass,
+) -> Result<(), InputError> {
     let mut number = 0;
-    for part in document::split(text) {
+    for part in documents::split(text) {
         let documents = part.documents().map_err(|(format, line)| InputError::Syntax {
             place: Place { file: file.to_owned(), document: number + 1, line },
             format,
@@ -131,7 +146,7 @@ fn read_text(file: &str, text: &str, inventory: &mut Inventory, wanted: Wanted<'
         for document in documents {
             number += 1;
             let place = |line| Place { file: file.to_owned(), document: number, line };
-            read_document(&document, inventory, wanted, place)?;
+            read_document(&document, Objects::new(inventory, wanted, pass), place)?;
         }
     }
     Ok(())
@@ -139,8 +154,7 @@ fn read_text(file: &str, text: &str, inventory: &mut Inventory, wanted: Wanted<'
 
 fn read_document(
     document: &Document<'_>,
-    inventory: &mut Inventory,
-    wanted: Wanted<'_>,
+    mut objects: Objects<'_>,
     place: impl Fn(usize) -> Place,
 ) -> Result<(), InputError> {
     if let Some(without_kind) = document.header.first_without_kind() {
@@ -153,7 +167,6 @@ fn read_document(
             },
         });
     }
-    let mut objects = Objects::new(inventory, wanted);
     document.read(&mut objects).map_err(|(flaw, line)| InputError::Malformed {
         place: place(line),
         object: objects.current(),
