@@ -24,7 +24,16 @@ pub fn wide(reports: &[DriftReport], now: Timestamp) -> String {
         [namespace, subject, r#type, key, manager, age, cause, baseline, source, consumers]
     });
     let header = [
-        "NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "SOURCE", "CONSUMERS",
+        "NAMESPACE",
+        "SUBJECT",
+        "FINDING",
+        "KEY OR FIELD",
+        "WRITTEN BY",
+        "AGE",
+        "CAUSE",
+        "BASELINE",
+        "SOURCE",
+        "CONSUMERS",
     ];
     laid_out(header, rows)
 }
@@ -133,11 +142,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::api::drift_report::{Baseline, Source, SourceKind};
     use crate::model::builders::{deployment, secret};
+    use crate::model::config::Config;
     use crate::model::consumption::{Missing, Refresh, Via};
     use crate::model::drift::{Drift, Finding, StaleCause, Stall, Writer};
     use crate::model::fields::Shown;
-    use crate::{api::drift_report::Baseline, model::report};
+    use crate::model::report;
+    use crate::model::source::Origin;
     use rstest::rstest;
 
     #[test]
@@ -163,13 +175,16 @@ ns          Secret/s   StaleKey        OLD            nobody owns it   unknown  
 ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        Deployment/w app (envFrom)
                                                                                  Deployment/w init (envFrom P_K)
 ";
-        let reports = [report::of_config(&secret("s").build(), report::status_of(drift, now))];
+        let source = Source { kind: SourceKind::Application, namespace: None, name: "shop".into() };
+        let origin = Some(Origin { source: Some(source), release: None }.into());
+        let config = Config { origin, ..secret("s").build() };
+        let reports = [report::of_config(&config, report::status_of(drift, now))];
         assert_eq!(of(&reports, now), expected);
         let expected = "\
-NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CAUSE     BASELINE      CONSUMERS
-ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   Unowned   LastApplied   none
-ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        -         LastApplied   Deployment/w app (envFrom)
-                                                                                                         Deployment/w init (envFrom P_K)
+NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CAUSE     BASELINE      SOURCE             CONSUMERS
+ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   Unowned   LastApplied   Application shop   none
+ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        -         LastApplied   Application shop   Deployment/w app (envFrom)
+                                                                                                                            Deployment/w init (envFrom P_K)
 ";
         assert_eq!(wide(&reports, now), expected);
     }

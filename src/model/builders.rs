@@ -250,6 +250,7 @@ impl WorkloadBuilder {
             opt_in: OptIn { auto_reload: Some(AutoReload::Everything), ..OptIn::default() },
             annotations: None,
             consumption: Consumption::default(),
+            origin: None,
             fields: Box::default(),
             stamp: None,
             strategy: Strategy::Rolling,

@@ -1,7 +1,7 @@
 //! The owner table: what the owners of a live key say about it, if it is not declared.
 
-use crate::model::managed_fields::ManagerEntry;
 use crate::model::declared::Declared;
+use crate::model::managed_fields::ManagerEntry;
 use crate::model::managers::{Managers, Standing};
 use crate::model::names::KeyName;
 

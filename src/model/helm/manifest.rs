@@ -83,7 +83,7 @@ impl ReleaseManifest {
     }
 
     fn take_config<E: Encoding>(&mut self, part: Part<'_>, id: ConfigId) {
-        self.configs.extend(read::<Manifest<E>>(part).map(|manifest| (id, manifest.keys())));
+        self.configs.extend(read::<Manifest<E>>(part).map(|manifest| (id, manifest.keys_and_nulls())));
     }
 
     /// The declared keys of this config, if it is declared.
@@ -163,7 +163,7 @@ metadata: {name: w}
     #[test]
     fn it_declares_keys_and_specs_of_objects_by_their_names() {
         let manifest = ReleaseManifest::parse(MANIFEST, &"ns".into());
-        let secret = keys(&[("A", b"1"), ("B", b"2"), ("NUMBER", b"1e3")]);
+        let secret = keys(&[("A", b"1"), ("B", b"2"), ("NONE", b""), ("NUMBER", b"1e3")]);
         assert_eq!(manifest.keys_of(&id(ConfigKind::Secret, "ns", "s")), Some(&secret));
         let config = keys(&[("text", b"a\n ---\nb\n"), ("bin", &[0, 1])]);
         assert_eq!(manifest.keys_of(&id(ConfigKind::ConfigMap, "other", "c")), Some(&config));
@@ -181,7 +181,8 @@ metadata: {name: w}
     #[case::a_value_that_is_no_text("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {A: [1]}\n")]
     #[case::not_base64("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {A: '!'}\n")]
     #[case::a_spec_of_another_form(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w}\nspec: {replicas: many}\n")]
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w}\nspec: {replicas: many}\n"
+    )]
     #[case::a_type_helm_would_not_know("apiVersion: v2\nkind: Secret\nmetadata: {name: s}\n")]
     fn what_is_malformed_declares_nothing(#[case] text: &str) {
         assert_eq!(ReleaseManifest::parse(text, &"ns".into()), ReleaseManifest::default());

@@ -144,7 +144,9 @@ pub(crate) mod tests {
     }
 
     fn content(manifest: &str) -> Vec<u8> {
-        json!({"name": "r", "chart": {"templates": [{"data": "x"}]}, "manifest": manifest, "version": 1}).to_string().into()
+        json!({"name": "r", "chart": {"templates": [{"data": "x"}]}, "manifest": manifest, "version": 1})
+            .to_string()
+            .into()
     }
 
     fn secret(release: &str, status: &str, r#type: &str) -> Value {
