@@ -17,6 +17,8 @@ use crate::api::auto_reload::InvalidAnnotation;
 use crate::api::published::Mode;
 use crate::model::cause::Cause;
 use crate::model::digest::Keyring;
+use crate::model::helm::ReleaseId;
+use crate::model::helm::held::Held;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
 use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId};
@@ -60,6 +62,7 @@ pub(super) enum Again {
     Workload(WorkloadId),
     Config(ConfigId),
     Report(ReportKey),
+    Release(ReleaseId),
 }
 
 /// The longest that an alarm sleeps, and then looks whether it is time; the queue takes about two years at most, and what
@@ -71,6 +74,7 @@ pub struct Engine {
     pub(super) index: Index,
     pub(super) reports: Reports,
     pub(super) delay: ReportDelay,
+    pub(super) releases: Held,
     pub(super) managers: Managers,
     pub(super) settings: Settings,
     pub(super) instance: String,
@@ -118,6 +122,7 @@ impl Engine {
                 .with_participation(settings.participation.clone()),
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
+            releases: Held::default(),
             managers: Managers::default(),
             writer,
             settings,
@@ -141,13 +146,14 @@ impl Engine {
     }
 
     /// Works until the watches end.
-    pub async fn run(mut self, mut seen: Receiver<Seen>) {
+    pub async fn run(mut self, mut seen: Receiver<Seen>, mut releases: Receiver<ReleaseId>) {
         loop {
             tokio::select! {
                 event = seen.recv() => match event {
                     Some(event) => self.see(event),
                     None => break,
                 },
+                Some(release) = releases.recv() => self.release_changed(&release),
                 Some(done) = self.writer.done() => self.written(done),
                 Some(alarm) = self.alarms.next(), if !self.alarms.is_empty() => {
                     let again = alarm.into_inner();
@@ -247,6 +253,7 @@ impl Engine {
             }
             Again::Config(id) => self.review_config(&id, now),
             Again::Report(key) => self.write_report(&key),
+            Again::Release(release) => self.look_at_release(&release),
         }
     }
 
@@ -277,6 +284,7 @@ impl Engine {
                 self.review_workload(&placeholder.original, Timestamp::now());
             }
             Done::Report(key, answer) => self.report_written(key, answer),
+            Done::Release(look, answer) => self.release_looked_at(look, answer),
             Done::Event(Ok(())) => {}
             Done::Event(Err(error)) => info!(%error, "an event could not be written"),
         }

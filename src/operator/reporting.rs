@@ -1,5 +1,7 @@
 //! The engine's half for reports: has them say what the model finds, and how reloading stands.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use tracing::warn;
 
@@ -10,12 +12,18 @@ use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::decide::Decision;
 use crate::model::delivered::later;
-use crate::model::drift::{self, Drift, Note, Obstacle, Reloading, WorkloadSight};
+use crate::model::drift::{self, Drift, NotLookedAt, Note, Obstacle, Reloading, WorkloadSight};
+use crate::model::helm::ReleaseId;
+use crate::model::helm::held::{Found, Look, Named, Sight};
 use crate::model::index::Tracked;
 use crate::model::names::{ConfigId, Name, WorkloadId};
 use crate::model::report::{self, ReportKey};
+use crate::model::scope::Extent;
+use crate::model::workload::Workload;
+use crate::operator::api_error::ApiError;
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
+use crate::operator::releases;
 
 /// Its objects are the cluster's own.
 const NOT_LOOKED_AT: &str = "kube-system";
@@ -43,10 +51,21 @@ impl Engine {
         let Some(config) = self.index.configs().get(id) else {
             self.metrics.stale_keys(id, 0);
             self.told_configs.remove(id);
+            self.releases.forget_config(id);
             self.reports.forget(&key);
             return;
         };
-        let Some(drift) = self.drift(config) else {
+        if !self.is_reported_on(config) {
+            self.metrics.stale_keys(id, 0);
+            return self.withdraw_config_report(key);
+        }
+        let released = match self.follows(config.release()).then(|| self.releases.of_config(config)) {
+            // What stands in the report stays until then.
+            Some(Sight::Pending) => return self.look_at_release_of(config.release().cloned()),
+            Some(Sight::Declared(keys)) => Some(Config { released: Some(keys), ..config.clone() }),
+            Some(Sight::Nothing) | None => None,
+        };
+        let Some(drift) = self.drift(released.as_ref().unwrap_or(config)) else {
             self.metrics.stale_keys(id, 0);
             return self.withdraw_config_report(key);
         };
@@ -88,12 +107,15 @@ impl Engine {
         self.is_synced() && self.index.is_synced_within(namespace)
     }
 
-    /// What the model finds; `None` for a config that is not reported on.
+    /// Whether a config is one that reports are about.
+    fn is_reported_on(&self, config: &Config) -> bool {
+        let is_consumed = self.index.consumers(&config.id).next().is_some();
+        is_consumed && config.id.namespace.as_str() != NOT_LOOKED_AT && NotLookedAt::of(config).is_none()
+    }
+
+    /// What the model finds; `None` for a config that is not looked at.
     fn drift(&self, config: &Config) -> Option<Drift> {
-        let mut workloads = self.index.consumers(&config.id).map(|tracked| &tracked.workload).peekable();
-        if workloads.peek().is_none() || config.id.namespace.as_str() == NOT_LOOKED_AT {
-            return None;
-        }
+        let workloads = self.index.consumers(&config.id).map(|tracked| &tracked.workload);
         let reads = workloads.map(|workload| WorkloadReads { id: &workload.id, consumption: &workload.consumption });
         drift::drift_of(config, &self.managers, &Consumers::of(reads, self.index.configs()))
     }
@@ -140,7 +162,22 @@ impl Engine {
         let stored = stored.cloned();
         let Some(tracked) = self.index.workload(id) else { return };
         let reload = self.reload_status(tracked, decision, stored.as_ref());
-        let (drift, next_look) = self.workload_drift(tracked, decision, now);
+        let released = match self
+            .follows(tracked.workload.release())
+            .then(|| self.releases.of_workload(&tracked.workload))
+        {
+            Some(Sight::Pending) => None,
+            Some(Sight::Declared(fields)) => Some(Some(Workload { fields: fields.into(), ..tracked.workload.clone() })),
+            Some(Sight::Nothing) | None => Some(None),
+        };
+        let (drift, next_look) = match &released {
+            Some(released) => self.workload_drift(tracked, released.as_ref(), decision, now),
+            // What stands in the report stays until its release was looked at.
+            None => (None, None),
+        };
+        if released.is_none() {
+            self.look_at_release_of(tracked.workload.release().cloned());
+        }
         let was_about_reloading =
             stored.as_ref().is_some_and(|status| status.reload.is_some() && status.findings.is_empty());
         let again = Again::Workload(id.clone());
@@ -160,6 +197,65 @@ impl Engine {
         self.write_report(&key);
     }
 
+    /// Whether changes of this release are told.
+    fn follows(&self, release: Option<&ReleaseId>) -> bool {
+        release.is_some_and(|release| {
+            let of = |extent| match extent {
+                Extent::Cluster => true,
+                Extent::Namespace(name) => name == release.namespace,
+            };
+            releases::extents(&self.settings.scope).into_iter().any(of)
+        })
+    }
+
+    fn look_at_release_of(&mut self, release: Option<ReleaseId>) {
+        release.into_iter().for_each(|release| self.look_at_release(&release));
+    }
+
+    /// Starts the look at a release that is due, if any.
+    pub(super) fn look_at_release(&mut self, release: &ReleaseId) {
+        if self.retries.waits_until(&Again::Release(release.clone()), Timestamp::now()).is_some() {
+            return;
+        }
+        if let Some(look) = self.releases.begin(release) {
+            self.writer.look(look);
+        }
+    }
+
+    /// A release changed: nothing that it declared counts any more.
+    pub(super) fn release_changed(&mut self, release: &ReleaseId) {
+        let named = self.releases.changed(release);
+        self.review(named);
+    }
+
+    /// A look at a release ended.
+    pub(super) fn release_looked_at(&mut self, look: Look, answer: Result<Found, ApiError>) {
+        let release = look.release.clone();
+        let again = Again::Release(release.clone());
+        let found = match answer {
+            Ok(found) => found,
+            Err(error) if !matches!(error, ApiError::Forbidden(_)) => {
+                warn!(%release, %error, "cannot read the Helm release; it is tried again");
+                self.releases.failed(look);
+                return self.retry(again);
+            }
+            Err(error) => {
+                warn!(%release, %error, "cannot read the Helm release, so it declares nothing; grant list and get on secrets");
+                Found::Declares { secret: None, keys: BTreeMap::new(), fields: BTreeMap::new() }
+            }
+        };
+        self.retries.succeeded(&again);
+        let named = self.releases.ended(look, found);
+        self.review(named);
+        self.look_at_release(&release);
+    }
+
+    fn review(&mut self, named: Named) {
+        let now = Timestamp::now();
+        named.configs.iter().for_each(|id| self.review_config(id, now));
+        named.workloads.iter().for_each(|id| self.review_workload(id, now));
+    }
+
     fn is_of_another(&self, status: &DriftReportStatus) -> bool {
         status.reload.as_ref().is_some_and(|reload| reload.instance != self.instance)
     }
@@ -168,10 +264,11 @@ impl Engine {
     fn workload_drift(
         &self,
         tracked: &Tracked,
+        released: Option<&Workload>,
         decision: Option<&Decision>,
         now: Timestamp,
     ) -> (Option<Drift>, Option<Timestamp>) {
-        let workload = &tracked.workload;
+        let workload = released.unwrap_or(&tracked.workload);
         let namespace = &workload.id.namespace;
         if !self.sees_all_of(namespace) {
             return (None, None);

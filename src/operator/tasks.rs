@@ -9,11 +9,13 @@ use tracing::error;
 
 use crate::api::drift_report::DriftReport;
 use crate::model::digest::Keyring;
+use crate::model::helm::held::{Found, Look};
 use crate::model::index::{Act, StampOrder};
 use crate::model::report::ReportKey;
 use crate::model::rerun::placeholder::{Placeholder, Step};
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
+use crate::operator::releases;
 use crate::operator::reports::{Order, Written};
 use crate::operator::rerun::{Rerunner, Taken};
 use crate::operator::vigil::Vigil;
@@ -28,6 +30,8 @@ pub enum Done {
     Step(Placeholder, Step, Result<Taken, ApiError>),
     /// A report.
     Report(ReportKey, Result<Written, ApiError>),
+    /// A look at a Helm release.
+    Release(Look, Result<Found, ApiError>),
     /// An Event.
     Event(Result<(), ApiError>),
 }
@@ -125,6 +129,16 @@ impl Writer {
             vigil.is_over().await;
             let answer = write_report(&client, &key, order).await;
             Done::Report(key, answer)
+        });
+    }
+
+    /// Starts a look at a Helm release: it writes nothing, and takes its turn among the writes.
+    pub fn look(&mut self, look: Look) {
+        let (client, lanes) = (self.client.clone(), self.others.clone());
+        self.tasks.spawn(async move {
+            let _lane = lanes.acquire().await.ok();
+            let found = releases::look(&client, &look).await;
+            Done::Release(look, found)
         });
     }
 

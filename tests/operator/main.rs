@@ -15,6 +15,7 @@ mod consumption;
 mod custom_kinds;
 mod explain;
 mod fields;
+mod helm;
 mod leadership;
 mod namespaces;
 mod options;

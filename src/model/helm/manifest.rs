@@ -91,6 +91,11 @@ impl ReleaseManifest {
         self.configs.get(config)
     }
 
+    /// The declared keys of every config, and nothing else.
+    pub fn into_keys(self) -> BTreeMap<ConfigId, Keys> {
+        self.configs
+    }
+
     /// The declared spec of this workload, if it is declared.
     pub fn spec_of(&self, workload: &WorkloadId) -> Option<&Spec> {
         self.workloads.get(workload)

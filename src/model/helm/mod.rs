@@ -3,11 +3,12 @@
 //! Of a manifest no text stays: values become fingerprints while it is read, and a workload's spec lives only until it was
 //! compared with the live one. <https://helm.sh/docs/topics/advanced/#storage-backends>
 
+pub mod held;
 mod manifest;
 mod secret;
 
 pub use manifest::ReleaseManifest;
-pub use secret::{NAME_PREFIX, ReleaseSecret, SECRET_TYPE, labels_of, latest};
+pub use secret::{NAME_PREFIX, ReleaseSecret, SECRET_TYPE, labels_of, latest, release_of};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -88,6 +88,11 @@ impl Revision {
     }
 }
 
+/// The release of which a Secret with this metadata keeps a revision.
+pub fn release_of(metadata: &ObjectMeta) -> Option<ReleaseId> {
+    Revision::of(metadata).map(|revision| revision.id)
+}
+
 /// The labels of all revisions of a release, as a selector.
 pub fn labels_of(release: &ReleaseId) -> String {
     format!("owner=helm,name={}", release.name)
