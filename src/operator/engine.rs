@@ -96,6 +96,8 @@ pub struct Engine {
     pub(super) told_namespaces: HashMap<Name, InvalidAnnotation>,
     /// The same of configs.
     pub(super) told_configs: HashMap<ConfigId, Vec<InvalidAnnotation>>,
+    /// The releases of which it was told that they may not be read.
+    pub(super) told_releases: HashSet<ReleaseId>,
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
@@ -136,6 +138,7 @@ impl Engine {
             told: HashMap::new(),
             told_namespaces: HashMap::new(),
             told_configs: HashMap::new(),
+            told_releases: HashSet::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),

@@ -235,12 +235,16 @@ impl Engine {
         let found = match answer {
             Ok(found) => found,
             Err(error) if !matches!(error, ApiError::Forbidden(_)) => {
-                warn!(%release, %error, "cannot read the Helm release; it is tried again");
+                if !self.retries.has_failed(&again) {
+                    warn!(%release, %error, "cannot read the Helm release; it is tried again");
+                }
                 self.releases.failed(look);
                 return self.retry(again);
             }
             Err(error) => {
-                warn!(%release, %error, "cannot read the Helm release, so it declares nothing; grant list and get on secrets");
+                if self.told_releases.insert(release.clone()) {
+                    warn!(%release, %error, "cannot read the Helm release, so it declares nothing; grant list and get on secrets");
+                }
                 Found::Declares { secret: None, keys: BTreeMap::new(), fields: BTreeMap::new() }
             }
         };

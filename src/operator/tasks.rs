@@ -48,6 +48,9 @@ pub enum Acted {
 /// As many writes are on their way at once; the rest waits its turn. Stamps have lanes of their own.
 const LANES: usize = 16;
 
+/// As many releases are read at once: each may take some MiB while it is read.
+const LOOKS: usize = 2;
+
 /// Starts writes and hands over what became of them.
 pub struct Writer {
     client: Client,
@@ -57,6 +60,7 @@ pub struct Writer {
     vigil: Arc<Vigil>,
     stamps: Arc<Semaphore>,
     others: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
     tasks: JoinSet<Done>,
 }
 
@@ -77,6 +81,7 @@ impl Writer {
             vigil,
             stamps: Arc::new(Semaphore::new(LANES)),
             others: Arc::new(Semaphore::new(LANES)),
+            looks: Arc::new(Semaphore::new(LOOKS)),
             tasks: JoinSet::new(),
         }
     }
@@ -132,9 +137,9 @@ impl Writer {
         });
     }
 
-    /// Starts a look at a Helm release: it writes nothing, and takes its turn among the writes.
+    /// Starts a look at a Helm release, which writes nothing.
     pub fn look(&mut self, look: Look) {
-        let (client, lanes) = (self.client.clone(), self.others.clone());
+        let (client, lanes) = (self.client.clone(), self.looks.clone());
         self.tasks.spawn(async move {
             let _lane = lanes.acquire().await.ok();
             let found = releases::look(&client, &look).await;
