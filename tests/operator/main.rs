@@ -16,6 +16,7 @@ mod custom_kinds;
 mod explain;
 mod fields;
 mod leadership;
+mod lists;
 mod namespaces;
 mod options;
 mod others;
