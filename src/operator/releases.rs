@@ -8,13 +8,15 @@ use futures::StreamExt as _;
 use futures::stream::select_all;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::ListParams;
-use kube::core::PartialObjectMeta;
+use kube::api::{GetParams, ListParams};
+use kube::core::{PartialObjectMeta, Request};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource as _};
 use tokio::sync::mpsc::Sender;
+use tokio::task::spawn_blocking;
 use tracing::debug;
+use zeroize::Zeroizing;
 
 use crate::model::fields::{Fields, declared_spec};
 use crate::model::helm::held::{Basis, Found, Look, SecretVersion};
@@ -84,8 +86,7 @@ pub async fn look(client: &Client, look: &Look) -> Result<Found, ApiError> {
     if newest == look.known && look.workloads.is_empty() {
         return Ok(Found::Unchanged);
     }
-    let secrets: Api<ReleaseSecret> = Api::namespaced(client.clone(), look.release.namespace.as_str());
-    let secret = in_time(secrets.get(name)).await?;
+    let secret = read_secret(client, &look.release, name).await?;
     let read = Some((name.to_owned(), version(secret.meta())?));
     match secret.read() {
         Some((_, _, Release::Deployed(manifest))) => compare(client, look, read, manifest).await,
@@ -93,6 +94,16 @@ pub async fn look(client: &Client, look: &Look) -> Result<Found, ApiError> {
             Ok(Found::Declares { secret: read, keys: BTreeMap::new(), fields: BTreeMap::new() })
         }
     }
+}
+
+/// Reads a revision. A large one is much to unpack, which must not keep the engine from its work.
+async fn read_secret(client: &Client, release: &ReleaseId, name: &str) -> Result<ReleaseSecret, ApiError> {
+    let requests = Request::new(ReleaseSecret::url_path(&(), Some(release.namespace.as_str())));
+    let unreadable = || ApiError::Unreadable("data.release".to_owned());
+    let request = requests.get(name, &GetParams::default()).map_err(|_| unreadable())?;
+    let text = Zeroizing::new(in_time(client.request_text(request)).await?);
+    let read = spawn_blocking(move || serde_json::from_str(&text));
+    read.await.map_err(|_| unreadable())?.map_err(|_| unreadable())
 }
 
 async fn compare(

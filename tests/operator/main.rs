@@ -17,6 +17,7 @@ mod explain;
 mod fields;
 mod helm;
 mod leadership;
+mod lists;
 mod namespaces;
 mod options;
 mod others;
