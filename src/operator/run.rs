@@ -4,12 +4,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use kube::Client;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client, CustomResourceExt as _, ResourceExt as _};
 use tokio::sync::watch;
 use tracing::warn;
 
+use crate::api::drift_report::DriftReport;
 use crate::api::published::LEASE;
 use crate::connect::{ConnectError, Connection, Target};
+use crate::model::schema;
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
 use crate::operator::engine::Settings;
@@ -54,6 +57,15 @@ pub enum RunError {
         "the custom resource DriftReport is not installed; apply crds/driftreports.yaml, or the output of `restamp crd`"
     )]
     NoCustomResource,
+    /// The custom resource is there, and older: records could not be written, so that each restart would begin anew.
+    #[error(
+        "the custom resource DriftReport is older than this program: it has no {field}; apply crds/driftreports.yaml of \
+         this version, or the output of `restamp crd`"
+    )]
+    OldCustomResource {
+        /// What it lacks.
+        field: String,
+    },
     /// The port is taken.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -109,8 +121,20 @@ pub async fn run(options: Options) -> Result<(), RunError> {
 
 async fn check_custom_resource(client: &Client, server: String) -> Result<(), RunError> {
     match in_time(client.list_api_group_resources("restamp.dev/v1alpha1")).await {
-        Ok(_) => Ok(()),
-        Err(ApiError::NotFound) => Err(RunError::NoCustomResource),
-        Err(cause) => Err(RunError::Unreachable { server, cause }),
+        Ok(_) => {}
+        Err(ApiError::NotFound) => return Err(RunError::NoCustomResource),
+        Err(cause) => return Err(RunError::Unreachable { server, cause }),
+    }
+    let ours = DriftReport::crd();
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    match in_time(definitions.get(&ours.name_any())).await {
+        Ok(installed) => match schema::lacking(&ours, &installed) {
+            Some(field) => Err(RunError::OldCustomResource { field }),
+            None => Ok(()),
+        },
+        Err(cause) => {
+            warn!(%cause, "cannot see whether the custom resource is as new as this program; grant get on it");
+            Ok(())
+        }
     }
 }

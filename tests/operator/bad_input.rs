@@ -70,6 +70,20 @@ async fn a_missing_crd() {
     assert!(!log.contains("panicked"), "{log}");
 }
 
+#[tokio::test]
+async fn a_crd_of_an_earlier_version() {
+    let cluster = Cluster::start_without_nodes(Installed::Everything);
+    let crd = cluster.kubectl(&["get", "crd", "driftreports.restamp.dev", "--output=json"]);
+    let mut crd: serde_json::Value = serde_json::from_str(&crd).unwrap();
+    let reload = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/reload/properties/record";
+    crd.pointer_mut(&format!("{reload}/properties")).unwrap().as_object_mut().unwrap().remove("attempt").unwrap();
+    cluster.kubectl_reading(&crd.to_string(), &["replace", "--filename=-"]);
+    let mut operator = Operator::spawn(&cluster, &[]);
+    assert_eq!(operator.ended().await.code(), Some(1));
+    let log = operator.log();
+    assert!(log.contains("it has no status.reload.record.attempt; apply crds/driftreports.yaml"), "{log}");
+}
+
 #[test]
 fn an_empty_namespace_of_its_own() {
     for output in [
