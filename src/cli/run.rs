@@ -14,6 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::published::Mode;
+use crate::cli::appliers::Appliers;
 use crate::cli::scope::{self, ScopeArgs};
 use crate::connect::Target;
 use crate::model::names::{Name, WorkloadKind};
@@ -90,6 +91,8 @@ pub struct Args {
     #[arg(long, default_value = LOG, value_name = "FILTER", value_parser = log_filter)]
     log: String,
     #[command(flatten)]
+    appliers: Appliers,
+    #[command(flatten)]
     target: Target,
     // The last one: its heading is that of all flags behind it.
     #[command(flatten)]
@@ -139,6 +142,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 on_delete: args.on_delete,
                 adopt: args.adopt,
             },
+            managers: args.appliers.managers(),
             participation: args.participation(),
             mode: if args.dry_run { Mode::DryRun } else { Mode::Live },
             change_cause: if args.change_cause { ChangeCause::Write } else { ChangeCause::Omit },

@@ -44,6 +44,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Whether stamps are written.
     pub mode: Mode,
+    /// Who is who among field managers.
+    pub managers: Managers,
     /// Who takes part in reloading.
     pub participation: Participation,
     /// Whether `kubectl rollout history` gets to know why.
@@ -71,7 +73,6 @@ pub struct Engine {
     pub(super) index: Index,
     pub(super) reports: Reports,
     pub(super) delay: ReportDelay,
-    pub(super) managers: Managers,
     pub(super) settings: Settings,
     pub(super) instance: String,
     pub(super) metrics: Metrics,
@@ -118,7 +119,6 @@ impl Engine {
                 .with_participation(settings.participation.clone()),
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
-            managers: Managers::default(),
             writer,
             settings,
             instance: instance.to_owned(),

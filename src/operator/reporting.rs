@@ -95,7 +95,7 @@ impl Engine {
             return None;
         }
         let reads = workloads.map(|workload| WorkloadReads { id: &workload.id, consumption: &workload.consumption });
-        drift::drift_of(config, &self.managers, &Consumers::of(reads, self.index.configs()))
+        drift::drift_of(config, &self.settings.managers, &Consumers::of(reads, self.index.configs()))
     }
 
     /// What was found, without what is not due yet: that is looked at again when it is.
@@ -185,7 +185,7 @@ impl Engine {
             decision,
             obstacle: self.obstacle(&workload.id),
         });
-        let (configs, managers) = (self.index.configs(), &self.managers);
+        let (configs, managers) = (self.index.configs(), &self.settings.managers);
         self.index.with_pods(workload, |own_pods| {
             // Who scales a workload shows in its managedFields once it does; a note needs no watch of autoscalers.
             let sight = WorkloadSight { workload, configs, managers, autoscaler: None, own_pods, reloading, now };

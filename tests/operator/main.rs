@@ -22,6 +22,7 @@ mod others;
 mod permissions;
 mod provider_classes;
 mod reload;
+mod reports;
 mod rerun_jobs;
 mod running;
 mod scenario;
