@@ -16,6 +16,7 @@ pub mod declared;
 pub mod delivered;
 pub mod digest;
 pub mod drift;
+pub mod drift_scope;
 pub mod explain;
 pub mod fields;
 pub mod fingerprint;

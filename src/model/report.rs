@@ -107,7 +107,8 @@ pub fn name_of(kind: &str, name: &Name) -> String {
     format!("{}-{hash}", kept.trim_end_matches(['.', '-']))
 }
 
-fn in_sync(drift: &Drift) -> InSync {
+/// Whether a subject of which this was found is as it is declared.
+pub fn in_sync(drift: &Drift) -> InSync {
     match drift.baseline {
         _ if !drift.findings.is_empty() => InSync::Drifted,
         Baseline::None => InSync::NoBaseline,

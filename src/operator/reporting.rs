@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use tracing::warn;
 
-use crate::api::drift_report::{DriftReportStatus, FindingType, InSync};
+use crate::api::drift_report::{DriftReportStatus, InSync};
 use crate::api::published::Mode;
 use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
 use crate::model::config::Config;
@@ -16,19 +16,23 @@ use crate::model::names::{ConfigId, Name, WorkloadId};
 use crate::model::report::{self, ReportKey};
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
-
-/// Its objects are the cluster's own.
-const NOT_LOOKED_AT: &str = "kube-system";
+use crate::operator::tally::ConfigState;
 
 impl Engine {
     /// Looks at everything that may have a report.
     pub(super) fn review_all(&mut self) {
-        let now = Timestamp::now();
-        let configs: Vec<ConfigId> = self.index.configs().iter().map(|config| config.id.clone()).collect();
+        self.review_all_within(|_| true, Timestamp::now());
+    }
+
+    fn review_all_within(&mut self, is_within: impl Fn(&Name) -> bool, now: Timestamp) {
+        let configs = self.index.configs().iter().map(|config| &config.id).filter(|id| is_within(&id.namespace));
+        let workloads = self.index.workloads().map(|tracked| &tracked.workload.id);
+        let workloads = workloads.filter(|id| is_within(&id.namespace));
+        let (configs, workloads): (Vec<ConfigId>, Vec<WorkloadId>) =
+            (configs.cloned().collect(), workloads.cloned().collect());
         for id in configs {
             self.review_config(&id, now);
         }
-        let workloads: Vec<WorkloadId> = self.index.workloads().map(|tracked| tracked.workload.id.clone()).collect();
         for id in workloads {
             self.review_workload(&id, now);
         }
@@ -36,24 +40,31 @@ impl Engine {
 
     /// Has a config's report say what the model finds.
     pub(super) fn review_config(&mut self, id: &ConfigId, now: Timestamp) {
+        let config = self.index.configs().get(id);
+        if config.is_none() {
+            self.metrics.findings_of_config(id, &[]);
+            self.tally.note(id, None, &self.metrics);
+        }
         if !self.sees_all_of(&id.namespace) {
             return;
         }
         let key = report::key_of_config(id);
-        let Some(config) = self.index.configs().get(id) else {
-            self.metrics.stale_keys(id, 0);
+        let Some(config) = config else {
             self.told_configs.remove(id);
             self.reports.forget(&key);
             return;
         };
         let Some(drift) = self.drift(config) else {
-            self.metrics.stale_keys(id, 0);
+            self.metrics.findings_of_config(id, &[]);
+            self.tally.note(id, Some(ConfigState::OutOfScope), &self.metrics);
             return self.withdraw_config_report(key);
         };
         self.tell_invalid_config(id, &drift);
         let again = Again::Config(id.clone());
-        let status = report::status_of(self.due(&key, &again, drift, now), now);
-        self.metrics.stale_keys(id, count(&status, FindingType::StaleKey));
+        let drift = self.due(&key, &again, drift, now);
+        self.tally.note(id, Some(report::in_sync(&drift).into()), &self.metrics);
+        let status = report::status_of(drift, now);
+        self.metrics.findings_of_config(id, &status.findings);
         if status.findings.is_empty() && !self.stays(&again, &key, now) {
             return self.withdraw_config_report(key);
         }
@@ -83,6 +94,21 @@ impl Engine {
         }
     }
 
+    /// Whether drift is reported in this namespace.
+    fn reports_drift_in(&self, name: &Name) -> bool {
+        self.settings.drift.covers(name, self.index.labels_of(name))
+    }
+
+    /// A namespace's labels may have changed, by which drift is reported in it or not: then all in it is looked at.
+    pub(super) fn note_drift_scope(&mut self, name: &Name, now: Timestamp) {
+        let is_covered = self.settings.drift.namespaces.is_some() && self.reports_drift_in(name);
+        let was_covered =
+            if is_covered { !self.drift_namespaces.insert(name.clone()) } else { self.drift_namespaces.remove(name) };
+        if is_covered != was_covered && self.is_synced() {
+            self.review_all_within(|namespace| namespace == name, now);
+        }
+    }
+
     /// Whether what is not seen in this namespace is not there.
     fn sees_all_of(&self, namespace: &Name) -> bool {
         self.is_synced() && self.index.is_synced_within(namespace)
@@ -91,7 +117,8 @@ impl Engine {
     /// What the model finds; `None` for a config that is not reported on.
     fn drift(&self, config: &Config) -> Option<Drift> {
         let mut workloads = self.index.consumers(&config.id).map(|tracked| &tracked.workload).peekable();
-        if workloads.peek().is_none() || config.id.namespace.as_str() == NOT_LOOKED_AT {
+        let is_covered = self.reports_drift_in(&config.id.namespace);
+        if !is_covered || !self.settings.drift.covers_config(workloads.peek().is_some()) {
             return None;
         }
         let reads = workloads.map(|workload| WorkloadReads { id: &workload.id, consumption: &workload.consumption });
@@ -148,9 +175,11 @@ impl Engine {
             self.alarm(again.clone(), next_look, now);
         }
         let status = match drift {
-            None => stored.unwrap_or_default(),
-            Some(drift) => report::status_of(self.due(&key, &again, drift, now), now),
+            Sighting::NotYet => stored.unwrap_or_default(),
+            Sighting::OutOfScope => DriftReportStatus::default(),
+            Sighting::Drift(drift) => report::status_of(self.due(&key, &again, drift, now), now),
         };
+        self.metrics.findings_of_workload(id, &status.findings);
         let says_something = !status.findings.is_empty() || reload.is_some();
         if !says_something && (was_about_reloading || !self.stays(&again, &key, now)) {
             self.reports.want_none(key.clone());
@@ -164,20 +193,20 @@ impl Engine {
         status.reload.as_ref().is_some_and(|reload| reload.instance != self.instance)
     }
 
-    /// What the model finds, `None` while not all is seen that it needs to know; and when to look again.
+    /// What the model finds, and when to look again.
     fn workload_drift(
         &self,
         tracked: &Tracked,
         decision: Option<&Decision>,
         now: Timestamp,
-    ) -> (Option<Drift>, Option<Timestamp>) {
+    ) -> (Sighting, Option<Timestamp>) {
         let workload = &tracked.workload;
         let namespace = &workload.id.namespace;
         if !self.sees_all_of(namespace) {
-            return (None, None);
+            return (Sighting::NotYet, None);
         }
-        if namespace.as_str() == NOT_LOOKED_AT || !workload.is_its_own() {
-            return (Some(Drift::default()), None);
+        if !self.reports_drift_in(namespace) || !workload.is_its_own() {
+            return (Sighting::OutOfScope, None);
         }
         let record = tracked.record.as_ref();
         let reloading = record.zip(decision).map(|(record, decision)| Reloading {
@@ -189,7 +218,7 @@ impl Engine {
         self.index.with_pods(workload, |own_pods| {
             // Who scales a workload shows in its managedFields once it does; a note needs no watch of autoscalers.
             let sight = WorkloadSight { workload, configs, managers, autoscaler: None, own_pods, reloading, now };
-            (Some(drift::drift_of_workload(&sight)), drift::next_look_at_workload(&sight))
+            (Sighting::Drift(drift::drift_of_workload(&sight)), drift::next_look_at_workload(&sight))
         })
     }
 
@@ -231,8 +260,14 @@ impl Engine {
     }
 }
 
-fn count(status: &DriftReportStatus, r#type: FindingType) -> usize {
-    status.findings.iter().filter(|finding| finding.r#type == r#type).count()
+/// What is to be said of a workload's drift.
+enum Sighting {
+    /// What was said before: not all is seen yet that the rules need to know.
+    NotYet,
+    /// Nothing: it is not looked at.
+    OutOfScope,
+    /// This.
+    Drift(Drift),
 }
 
 /// When a report's last finding went: now, if it still says some; never, if it never had any.

@@ -13,6 +13,7 @@ mod away;
 mod bad_input;
 mod consumption;
 mod custom_kinds;
+mod drift;
 mod explain;
 mod fields;
 mod leadership;

@@ -32,7 +32,8 @@ async fn a_list_of_reports_says_how_much_was_found() {
     ns.kubectl(&["patch", "secret/s", "--patch", r#"{"stringData":{"HAND":"1"}}"#]);
     let is_complete = |report: &Value| report["status"]["findings"].as_array().is_some_and(|all| all.len() == 3);
     ns.until(DRIFT_REPORT, "secret-s", "to tell of all three", is_complete).await;
-    ns.until(DRIFT_REPORT, "deployment-w", "to be about reloading", |report| !report["status"]["reload"].is_null()).await;
+    ns.until(DRIFT_REPORT, "deployment-w", "to be about reloading", |report| !report["status"]["reload"].is_null())
+        .await;
 
     let table = ns.kubectl(&["get", "drift", "--sort-by=.metadata.name"]);
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
