@@ -26,6 +26,7 @@ mod reload;
 mod reports;
 mod rerun_jobs;
 mod running;
+mod scan;
 mod scenario;
 mod scope;
 mod secrecy;

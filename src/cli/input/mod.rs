@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::cli::inventory::Inventory;
+use crate::cli::inventory::{self, Inventory};
 use crate::model::custom::CustomKind;
 use crate::model::names::ConfigKind;
 use document::Document;
 use header::Header;
 use object::Objects;
+
+const STANDARD_INPUT: &str = "standard input";
 
 /// Why a file can't be scanned. No text of a file is quoted, since it may be a Secret's value.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +98,7 @@ pub type Wanted<'a> = &'a dyn Fn(&str, &str) -> Option<&'static CustomKind>;
 pub fn read(files: &[PathBuf], wanted: Wanted<'_>) -> Result<Inventory, InputError> {
     let mut inventory = Inventory::default();
     for file in files {
-        let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+        let name = if file == Path::new("-") { STANDARD_INPUT.to_owned() } else { file.display().to_string() };
         let text = text_of(file).map_err(|source| InputError::Unreadable { file: name.clone(), source })?;
         read_text(&name, &text, &mut inventory, wanted)?;
     }
@@ -152,6 +154,11 @@ fn read_document(
                 flaw: "it has no kind".to_owned(),
             },
         });
+    }
+    let Place { file, line, .. } = place(document.first_line);
+    // Nobody finds standard input again.
+    if file != STANDARD_INPUT {
+        inventory.read_from(inventory::Place { file, line });
     }
     let mut objects = Objects::new(inventory, wanted);
     document.read(&mut objects).map_err(|(flaw, line)| InputError::Malformed {
