@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::string_slice, reason = "a test may panic")]
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use k8s_openapi::api::apps::v1::Deployment;
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
 use proptest::prelude::*;
 use restamp::model::config::{Configs, SecretObject};
 use restamp::model::consumers::Consumers;

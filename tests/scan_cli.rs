@@ -118,9 +118,9 @@ fn a_manifest_with_string_data_is_named_unless_the_live_object_is_there_too() {
              give what kubectl get -o yaml --show-managed-fields prints\n"
         )
     };
-    let none = "0 configs looked at: no drift, 0 without a baseline\n".to_owned();
+    let none = "0 configs and 0 workloads looked at: no drift, 0 without a baseline\n".to_owned();
     assert_eq!(warned(format!("{manifest}\n{other}")), (none, warning("ns/a, ns/b")));
-    let one = "1 configs looked at: no drift, 0 without a baseline\n".to_owned();
+    let one = "1 configs and 0 workloads looked at: no drift, 0 without a baseline\n".to_owned();
     assert_eq!(warned(format!("{manifest}\n{}", secret("a", &[]))), (one, String::new()));
 }
 

@@ -92,16 +92,20 @@ async fn a_rollout_that_a_pod_blocks_names_the_pod_and_why() {
     let _operator = at_once(&turn).await;
     let mut workload = deployment("w").build();
     workload["spec"]["progressDeadlineSeconds"] = json!(2);
-    ns.apply(&[workload]);
+    let mut apply = |image: &str| {
+        workload["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+        ns.apply(std::slice::from_ref(&workload))
+    };
+    apply("localhost/app:1");
     ns.rolled_out(DEPLOYMENT, "w").await;
-    ns.kubectl(&["set", "image", "deployment/w", "app=localhost/bad:2"]);
+    apply("localhost/bad:2");
     let stalled = until_said(&ns, "RolloutStalled").await;
     let new = ns.pods("w").await.into_iter().find(|pod| pod["spec"]["containers"][0]["image"] == "localhost/bad:2");
     let name = new.unwrap()["metadata"]["name"].as_str().unwrap().to_owned();
     let message = stalled["message"].as_str().unwrap();
     assert!(message.starts_with(&format!("container app of pod {name} can't start, since its image")), "{message}");
 
-    ns.kubectl(&["set", "image", "deployment/w", "app=localhost/app:3"]);
+    apply("localhost/app:3");
     until_nothing_is_said(&ns).await;
 }
 
