@@ -47,11 +47,14 @@ fn result(report: &DriftReport, finding: &FindingStatus, inventory: &Inventory) 
     if at != "-" {
         logical = json!({"name": at, "kind": "member", "fullyQualifiedName": format!("{name}:{at}")});
     }
-    let mut location = json!({"logicalLocations": [logical]});
     let key = (Name::from(namespace), report.metadata.name.clone().unwrap_or_default());
-    if let Some(Place { file, line }) = inventory.place_of(&key) {
-        location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(file)}, "region": {"startLine": line}});
-    }
+    let location = match inventory.place_of(&key) {
+        Some(Place { file, line }) => json!({
+            "logicalLocations": [logical],
+            "physicalLocation": {"artifactLocation": {"uri": uri(file)}, "region": {"startLine": line}},
+        }),
+        None => json!({"logicalLocations": [logical]}),
+    };
     let level = if finding.certainty == Some(Certainty::Likely) { "note" } else { "warning" };
     let index = FindingType::ALL.iter().position(|r#type| *r#type == finding.r#type);
     json!({
