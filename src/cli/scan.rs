@@ -204,8 +204,8 @@ impl Found {
             )?;
         }
         match args.output {
-            Output::Table => self.as_table(table::of, args, inventory, now, out),
-            Output::Wide => self.as_table(table::wide, args, inventory, now, out),
+            Output::Table => self.as_table(table::of, args, inventory, now, out).and_then(|()| self.in_words(out)),
+            Output::Wide => self.as_table(table::wide, args, inventory, now, out).and_then(|()| self.in_words(out)),
             Output::Sarif => {
                 serde_json::to_writer_pretty(&mut *out, &sarif::of(&self.reports, inventory))?;
                 writeln!(out)
@@ -248,7 +248,7 @@ impl Found {
                 }
             }
         }
-        if self.drifts() { writeln!(out) } else { Ok(()) }
+        Ok(())
     }
 
     fn as_table(
@@ -266,12 +266,18 @@ impl Found {
         if args.output == Output::Wide {
             let owned = self.owned_keys(inventory);
             if !owned.is_empty() {
-                write!(out, "\n{}\n", table::owned_keys(&owned, now))?;
+                write!(out, "\n{}", table::owned_keys(&owned, now))?;
             }
         }
         if args.explain {
             self.explain(&args.target.as_flags(), inventory, out)?;
         }
+        let has_more = args.explain || args.output == Output::Wide;
+        if has_more && !self.reports.is_empty() { writeln!(out) } else { Ok(()) }
+    }
+
+    /// What there is to say in sentences, and how much was looked at.
+    fn in_words(&self, out: &mut impl Write) -> io::Result<()> {
         for report in &self.reports {
             let subject = &report.spec.subject;
             let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
