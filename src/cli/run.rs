@@ -167,7 +167,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             keep_resolved: args.keep_resolved,
         },
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Runtime)?;
+    // One thread: there is little to compute, and each further one has an arena of the allocator to itself.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
     Ok(runtime.block_on(crate::operator::run::run(options))?)
 }
 

@@ -102,6 +102,7 @@ impl Watches {
                 out: out.clone(),
                 begun: begun.clone(),
                 gained,
+                first_list: FirstList::Streamed,
             };
             watches.spawn(watch);
             if kind != Watched::Namespace {
@@ -214,6 +215,7 @@ struct Watch {
     out: Sender<Seen>,
     begun: watch::Receiver<bool>,
     gained: UnboundedReceiver<Name>,
+    first_list: FirstList,
 }
 
 /// How far the list is with which a watch begins.
@@ -225,6 +227,15 @@ enum Listing {
 
 /// Nobody listens any more.
 struct Unheard;
+
+/// How a watch gets its first list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstList {
+    /// Object by object, as part of the watch: never more than one is in memory at once (KEP-3157).
+    Streamed,
+    /// In pages, as from servers that don't stream: by default those before 1.34.
+    Paged,
+}
 
 type Events<K> = BoxStream<'static, Result<watcher::Event<K>, watcher::Error>>;
 
@@ -326,6 +337,12 @@ impl Watch {
             let calm_at = health.calm_at().filter(|_| listing == Listing::Complete);
             let done = tokio::select! {
                 event = events.next() => match event {
+                    Some(Err(error)) if self.first_list == FirstList::Streamed && refuses_to_stream(&error) => {
+                        debug!(kind = self.kind.as_str(), "the API server streams no lists: it is asked for pages");
+                        self.first_list = FirstList::Paged;
+                        events = begin(&self, &self.extent);
+                        Ok(())
+                    }
                     Some(event) => self.tell(&self.extent, event, &mut listing, &mut health, keep).await,
                     None => return,
                 },
@@ -366,7 +383,7 @@ impl Watch {
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        watcher(api, config(self.kind, &self.scope)).default_backoff().boxed()
+        watcher(api, config(self.kind, &self.scope, self.first_list)).default_backoff().boxed()
     }
 
     /// Hands over what a watch saw.
@@ -425,8 +442,22 @@ impl Watch {
     }
 }
 
-fn config(kind: Watched, scope: &Scope) -> watcher::Config {
-    let mut config = watcher::Config::default().timeout(TIMEOUT_SECONDS).page_size(PAGE);
+/// Whether the API server doesn't know the parameter `sendInitialEvents`.
+fn refuses_to_stream(error: &watcher::Error) -> bool {
+    let cause = match error {
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status,
+        watcher::Error::WatchError(status) => status,
+        _ => return false,
+    };
+    cause.code == 422 && cause.message.contains("sendInitialEvents")
+}
+
+fn config(kind: Watched, scope: &Scope, first_list: FirstList) -> watcher::Config {
+    let config = watcher::Config::default().timeout(TIMEOUT_SECONDS);
+    let mut config = match first_list {
+        FirstList::Streamed => config.streaming_lists(),
+        FirstList::Paged => config.page_size(PAGE),
+    };
     let (name, labels) = match kind {
         Watched::Namespace => ("metadata.name", scope.namespace_labels()),
         Watched::Config(ConfigKind::SecretProviderClass) | Watched::Workload(_) | Watched::Report => {

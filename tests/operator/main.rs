@@ -17,6 +17,7 @@ mod drift;
 mod explain;
 mod fields;
 mod leadership;
+mod lists;
 mod namespaces;
 mod options;
 mod others;

@@ -3,6 +3,20 @@
 //! A name can't belong to two Jobs, so the old one has to go before the new one comes. What the new one will be is kept
 //! meanwhile in the cluster, by a Job of another name that runs no pods. Each step follows from which of the two
 //! are there; it may be taken twice, or by another leader.
+//!
+//! The other places for the new manifest are worse. A finalizer on the old Job keeps the name taken, so that a
+//! moment without any Job remains. A ConfigMap or a report would show literal values of `env` to people who may not
+//! read Jobs. A Secret takes more rights, and needs cleaning up by hand. Our memory is gone with a crash. The
+//! placeholder takes rights that we need anyway, has the same readers as the Job, and goes with the namespace.
+//!
+//! The deletion names the version from which the placeholder was made. A placeholder whose Job is at a later
+//! version is thus dead: no slow leader can still delete that Job for it, so it may go. One whose Job is gone is
+//! the Job. `crashes.rs` tries all orders of that. The annotation is sealed with the hash key: a right to patch
+//! Jobs must not become a right to have us make or delete them.
+//!
+//! "Not found" as the answer to the deletion is no proof that somebody else deleted it: it may be the answer to a
+//! repeated request of ours. So the Job is made again. That is the one window that we leave: a Job that somebody
+//! deletes by hand between our read and our deletion comes back.
 
 use std::cmp::Ordering;
 

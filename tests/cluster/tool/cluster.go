@@ -18,8 +18,9 @@ import (
 
 // Options are what a user may choose.
 type Options struct {
-	Kwok  bool
-	Nodes int
+	Kwok         bool
+	Nodes        int
+	FeatureGates string // of the API server, as its own flag takes them
 }
 
 // A Cluster is all that a later command has to know of one that was started; it is kept in its folder.

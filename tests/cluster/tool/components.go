@@ -97,6 +97,9 @@ func components(dir, bin string, ports []int, options Options) []Component {
 			Ready: secure(controllerManagerPort) + "/healthz",
 		},
 	}
+	if options.FeatureGates != "" {
+		list[1].Args = append(list[1].Args, "--feature-gates="+options.FeatureGates)
+	}
 	if options.Kwok {
 		list = append(list,
 			Component{

@@ -17,13 +17,15 @@ const usage = `usage: cluster COMMAND
 
   build                           build what is missing
   bin                             print the folder of kubectl and the other programs; build them if they are missing
-  start DIR [--kwok] [--nodes N]  start a cluster that keeps all its files in DIR; print the path of its kubeconfig
+  start DIR [--kwok] [--nodes N] [--feature-gates GATES]
+                                  start a cluster that keeps all its files in DIR; print the path of its kubeconfig
   restart DIR COMPONENT           stop a component if it runs, start it with the same flags, wait until it is ready
   kill DIR COMPONENT              send SIGKILL to a component, and leave it down
   stop DIR                        stop the cluster and remove DIR
 
   --kwok     also run the scheduler, and kwok with fake nodes, so that pods become ready
   --nodes N  how many fake nodes (default 1)
+  --feature-gates GATES  those of the API server, such as WatchList=false
 
 Components: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok.
 `
@@ -56,6 +58,7 @@ func command(ctx context.Context, args []string) error {
 	if name == "start" {
 		flags.BoolVar(&options.Kwok, "kwok", false, "")
 		flags.IntVar(&options.Nodes, "nodes", options.Nodes, "")
+		flags.StringVar(&options.FeatureGates, "feature-gates", "", "")
 	}
 	words, err := parse(flags, args)
 	if err != nil || len(words) != map[string]int{"start": 1, "stop": 1, "restart": 2, "kill": 2}[name] {

@@ -34,6 +34,11 @@ impl Cluster {
         Self::start_with(&[], installed)
     }
 
+    /// One whose API server streams no lists, as those before 1.34. It has no node.
+    pub fn start_without_streamed_lists() -> Self {
+        Self::start_with(&["--feature-gates=WatchList=false"], Installed::Everything)
+    }
+
     fn start_with(flags: &[&str], installed: Installed) -> Self {
         let dir = tempfile::Builder::new().prefix("restamp-cluster-").tempdir().unwrap().keep();
         let minder = Minder::at_the_end(&[script().as_ref(), "stop".as_ref(), dir.as_ref()]);
