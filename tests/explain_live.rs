@@ -84,7 +84,7 @@ fn a_workload_is_explained_with_its_record() {
         "reload": {"state": "Current", "message": "", "instance": "restamp-system",
             "lastReload": {"time": "2026-11-30T12:00:00Z", "cause": "key K of Secret s changed"},
             "configs": [{"config": "Secret/s", "lastChanged": "2026-11-30T11:59:50Z", "absentSince": null, "open": null}]},
-        "noReload": null, "templateOf": null,
+        "noReload": null, "templateOf": null, "source": null,
         "operator": {"namespace": "restamp-system", "version": "0.1.0", "running": "Yes", "remarks": []},
     });
     assert_eq!(explained, expected);

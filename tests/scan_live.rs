@@ -4,8 +4,12 @@
 
 mod api_server;
 
+use std::io::Write as _;
 use std::process::Output;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use api_server::{ApiServer, list};
@@ -150,4 +154,75 @@ fn where_pods_may_not_be_listed_what_they_run_is_not_looked_at() {
     let warning = "warning: listing Pod objects is forbidden, so the consumers of keys are not complete, and what pods run \
                    is not looked at; grant list on them to change that\n";
     assert_eq!((scan.status.code(), text(&scan.stderr)), (Some(0), warning));
+}
+
+/// A Secret of a release, with a key that its chart has no longer.
+fn of_release() -> Value {
+    json!({
+        "data": {"A": "MQ==", "OLD": "MQ=="},
+        "metadata": {
+            "name": "s", "namespace": "ns", "uid": "u", "resourceVersion": "1",
+            "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "apps"},
+            "managedFields": [{"manager": "helm", "operation": "Update", "fieldsV1": {"f:data": {"f:A": {}, "f:OLD": {}}}}],
+        },
+    })
+}
+
+/// One revision's Secret: what a list of metadata shows of it, and with what Helm keeps in it.
+fn revision(number: u32, status: &str, version: &str) -> (Value, Value) {
+    let metadata = json!({"name": format!("sh.helm.release.v1.web.v{number}"), "namespace": "apps", "resourceVersion": version,
+        "labels": {"owner": "helm", "name": "web", "version": number.to_string(), "status": status}});
+    let manifest = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\nstringData: {A: '1'}\n";
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(json!({"manifest": manifest}).to_string().as_bytes()).unwrap();
+    let release = BASE64_STANDARD.encode(BASE64_STANDARD.encode(packed.finish().unwrap()));
+    let whole = json!({"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": metadata, "data": {"release": release}});
+    (json!({"metadata": metadata}), whole)
+}
+
+const REVISIONS: &str = "/api/v1/namespaces/apps/secrets?&fieldSelector=type%3Dhelm.sh%2Frelease.v1&labelSelector=owner%3Dhelm%2Cname%3Dweb";
+const REVISION: &str = "/api/v1/namespaces/apps/secrets/sh.helm.release.v1.web.v10";
+
+#[test]
+fn what_a_release_declares_is_read_from_its_newest_revision() {
+    let ((old, _), (newest, whole)) = (revision(9, "superseded", "8"), revision(10, "deployed", "9"));
+    let scan = ApiServer::default()
+        .answer(SECRETS, 200, list(&[of_release()], None))
+        .answer(REVISIONS, 200, list(&[newest, old], None))
+        .answer(REVISION, 200, whole)
+        .run(&["scan", "-o", "json"]);
+    assert_eq!(text(&scan.stderr), "");
+    let reports: Value = serde_json::from_slice(&scan.stdout).unwrap();
+    let status = &reports["items"][0]["status"];
+    assert_eq!((&status["baseline"], &status["staleKeys"]), (&json!("HelmRelease"), &json!(["OLD"])));
+    assert_eq!(status["source"], json!({"kind": "Release", "namespace": "apps", "name": "web"}));
+}
+
+#[test]
+fn a_release_that_may_not_be_read_is_named_and_declares_nothing() {
+    let (newest, _) = revision(10, "deployed", "9");
+    let server = || ApiServer::default().answer(SECRETS, 200, list(&[of_release()], None));
+    let warning = "warning: reading the Secrets of Helm releases is forbidden, so what these declare is not known: apps/web; \
+                   grant list and get on secrets in their namespaces to change that\n";
+    let servers = [
+        server().refuse(REVISIONS, 403, "Forbidden"),
+        server().answer(REVISIONS, 200, list(&[newest], None)).refuse(REVISION, 403, "Forbidden"),
+    ];
+    for server in servers {
+        let scan = server.run(&["scan", "-o", "json", "--exit-code"]);
+        assert_eq!((scan.status.code(), text(&scan.stderr)), (Some(0), warning));
+    }
+}
+
+#[test]
+fn a_release_that_is_not_as_it_was_listed_declares_nothing() {
+    // The revision was replaced between the list and its end: what was listed may be of either.
+    let ((newest, _), (_, later)) = (revision(10, "deployed", "9"), revision(10, "deployed", "11"));
+    let scan = ApiServer::default()
+        .answer(SECRETS, 200, list(&[of_release()], None))
+        .answer(REVISIONS, 200, list(&[newest], None))
+        .answer(REVISION, 200, later)
+        .run(&["scan", "-o", "json", "--exit-code"]);
+    assert_eq!((scan.status.code(), text(&scan.stderr)), (Some(0), ""));
 }

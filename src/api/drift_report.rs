@@ -44,6 +44,8 @@ pub const MAX_FINDINGS: usize = 5_000;
         "jsonPath": ".status.reload.lastReload.time"}"#,
     printcolumn = r#"{"name": "Baseline", "type": "string", "description": "What says which keys are declared",
         "jsonPath": ".status.baseline", "priority": 1}"#,
+    printcolumn = r#"{"name": "Source", "type": "string", "description": "Who must mend it", "jsonPath": ".status.source.name",
+        "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -138,6 +140,9 @@ pub struct DriftReportStatus {
     /// How much was found, also what a report has no room for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
+    /// Where the subject comes from, where it says so itself: who must mend it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// What is not as it should be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_FINDINGS), extend("x-kubernetes-list-type" = "atomic"))]
@@ -173,6 +178,52 @@ impl Counts {
         let stale = findings.iter().filter(|finding| finding.r#type == FindingType::StaleKey).count();
         let count = |many: usize| u32::try_from(many).unwrap_or(u32::MAX);
         Self { stale_keys: count(stale), other: count(findings.len() - stale) }
+    }
+}
+
+/// What an object comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// What it is.
+    pub kind: SourceKind,
+    /// Where it is, as far as the object tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Name>,
+    /// Its name.
+    pub name: Name,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+/// The kinds of source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SourceKind {
+    /// An application of Argo CD.
+    Application,
+    /// A Kustomization of Flux.
+    Kustomization,
+    /// A HelmRelease of Flux.
+    HelmRelease,
+    /// A release of Helm itself.
+    Release,
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Application => "Application",
+            Self::Kustomization => "Kustomization",
+            Self::HelmRelease => "HelmRelease",
+            Self::Release => "Release",
+        })
     }
 }
 

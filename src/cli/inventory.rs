@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use kube::Resource;
+use serde::Serialize;
 
 use crate::api::drift_report::DriftReport;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
+use crate::model::helm::{ReleaseId, Releases};
 use crate::model::names::{ConfigId, ConfigKind, Name, Uid, WorkloadId};
 use crate::model::namespace::Namespace;
 use crate::model::pod::Pod;
@@ -31,6 +34,8 @@ pub struct Inventory {
     reading: Option<Place>,
     /// The latest moment that an object tells of.
     latest: Option<Timestamp>,
+    /// The Helm releases, which come before the objects that name them.
+    pub releases: Releases,
     /// What scales workloads.
     pub autoscalers: Vec<Autoscaler>,
     /// The namespaces, where files hold them.
@@ -64,7 +69,8 @@ impl Inventory {
     }
 
     /// Takes a config in.
-    pub fn add_config(&mut self, config: Config) {
+    pub fn add_config(&mut self, mut config: Config) {
+        config.compare_with(&self.releases);
         self.latest = self.latest.max(config.created).max(config.last_write_of_values());
         self.places.extend(self.reading.clone().map(|place| (report::key_of_config(&config.id), place)));
         self.configs.insert(config);
@@ -89,6 +95,28 @@ impl Inventory {
     pub fn add_workload(&mut self, workload: Workload) {
         self.places.extend(self.reading.clone().map(|place| (report::key_of_workload(&workload.id), place)));
         self.workloads.insert(workload.id.clone(), workload);
+    }
+
+    /// Takes in a workload with the object that it was read from, which is compared with its Helm release.
+    pub fn add_object<K: Resource + Serialize>(&mut self, mut workload: Workload, object: &K) {
+        let release = workload.release().and_then(|release| self.releases.declared_spec(release, &workload.id));
+        if release.is_some()
+            && let Ok(mut content) = serde_json::to_value(object)
+            && let Some(spec) = content.get_mut("spec").map(serde_json::Value::take)
+        {
+            workload.compare_with(&self.releases, object.meta(), &spec);
+        }
+        self.add_workload(workload);
+    }
+
+    /// Takes back what a Helm release said about the objects that name it.
+    pub fn forget_release(&mut self, id: &ReleaseId) {
+        let named: Vec<Config> = self.configs.iter().filter(|config| config.release() == Some(id)).cloned().collect();
+        for config in named {
+            self.configs.insert(Config { released: None, ..config });
+        }
+        let workloads = self.workloads.values_mut().filter(|workload| workload.release() == Some(id));
+        workloads.for_each(Workload::forget_release);
     }
 
     /// Takes in what stands between a Deployment and its pods.

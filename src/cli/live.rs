@@ -1,5 +1,7 @@
 //! Objects from the cluster: one by one, and page by page.
 
+mod releases;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
 use std::time::Duration;
@@ -13,13 +15,17 @@ use kube::api::ListParams;
 use kube::core::discovery::v2::APIGroupDiscovery;
 use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind};
 use kube::{Api, Resource};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use releases::Seen;
 
 use crate::cli::inventory::Inventory;
 use crate::connect::{ConnectError, Connection, Target, innermost};
 use crate::model::autoscaler::AutoscalerObject;
 use crate::model::config::{Config, ConfigMapObject, SecretObject};
 use crate::model::explain::{Sought, Unknown};
+use crate::model::helm::{ReleaseId, SECRET_TYPE};
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
@@ -123,6 +129,8 @@ pub struct Live {
     pub forbidden: Vec<&'static str>,
     /// The configs that lack the labels which are looked for.
     pub unselected: BTreeSet<ConfigId>,
+    /// The Helm releases that may not be read.
+    pub unread_releases: BTreeSet<ReleaseId>,
 }
 
 impl Live {
@@ -156,6 +164,7 @@ pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError>
         }
         lister.workloads().await?;
         lister.autoscalers().await?;
+        lister.drop_changed_releases().await?;
         let forbidden = ConfigKind::ALL.into_iter().filter(|kind| lister.is_forbidden(*kind)).collect::<Vec<_>>();
         lister.live.inventory.may_lack(forbidden);
         Ok(lister.live)
@@ -173,12 +182,13 @@ pub struct Lister {
     connection: Connection,
     namespace: Option<Name>,
     live: Live,
+    seen_releases: BTreeMap<ReleaseId, Seen>,
 }
 
 impl Lister {
     /// Reads in this namespace, or in all of them.
     pub fn new(connection: Connection, namespace: Option<Name>) -> Self {
-        Self { connection, namespace, live: Live::default() }
+        Self { connection, namespace, live: Live::default(), seen_releases: BTreeMap::new() }
     }
 
     /// All that was listed.
@@ -272,17 +282,17 @@ impl Lister {
     pub async fn configs(&mut self, selector: Option<&LabelSelector>) -> Result<(), LiveError> {
         let all = ListParams::default();
         // Helm's records of releases are many and large, and declare nothing about themselves.
-        let secrets = ListParams::default().fields("type!=helm.sh/release.v1");
+        let secrets = ListParams::default().fields(&format!("type!={SECRET_TYPE}"));
         let config_map = |all: &mut Live, object: ConfigMapObject| {
             let metadata = object.meta().clone();
             all.add_config(object.config, &metadata, selector);
         };
-        self.list("ConfigMap", all, config_map).await?;
+        self.list("ConfigMap", all, |object| object.config.release().cloned(), config_map).await?;
         let secret = |all: &mut Live, object: SecretObject| {
             let metadata = object.meta().clone();
             all.add_config(object.config, &metadata, selector);
         };
-        self.list("Secret", secrets, secret).await
+        self.list("Secret", secrets, |object| object.config.release().cloned(), secret).await
     }
 
     /// Lists what may read them.
@@ -293,38 +303,40 @@ impl Lister {
         let add = |found: &mut Live, object: ReplicaSet| {
             let found = &mut found.inventory;
             OwnedReplicaSet::of(&object).into_iter().for_each(|owned| found.add_replica_set(owned));
-            add_its_own(found, Workload::of_replica_set(&object));
+            add_its_own(found, Workload::of_replica_set(&object), &object);
         };
-        self.list(WorkloadKind::ReplicaSet.as_str(), ListParams::default(), add).await?;
+        self.list(WorkloadKind::ReplicaSet.as_str(), ListParams::default(), |_| None, add).await?;
         self.list_workloads(WorkloadKind::Job, Workload::of_job).await?;
         self.list_workloads(WorkloadKind::CronJob, Workload::of_cron_job).await?;
         let add = |found: &mut Live, object: PodObject| {
             let found = &mut found.inventory;
-            add_its_own(found, object.as_workload());
+            object.as_workload().filter(Workload::is_its_own).into_iter().for_each(|pod| found.add_workload(pod));
             object.read().into_iter().for_each(|pod| found.add_pod(pod));
         };
-        self.list(WorkloadKind::Pod.as_str(), ListParams::default(), add).await
+        self.list(WorkloadKind::Pod.as_str(), ListParams::default(), |_| None, add).await
     }
 
     /// Lists what scales them.
     async fn autoscalers(&mut self) -> Result<(), LiveError> {
         let add = |found: &mut Live, object: AutoscalerObject| found.inventory.autoscalers.extend(object.read());
-        self.list(AUTOSCALER, ListParams::default(), add).await
+        self.list(AUTOSCALER, ListParams::default(), |_| None, add).await
     }
 
     async fn list_workloads<K>(&mut self, kind: WorkloadKind, read: fn(&K) -> Option<Workload>) -> Result<(), LiveError>
     where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
     {
-        let add = |found: &mut Live, object: K| add_its_own(&mut found.inventory, read(&object));
-        self.list(kind.as_str(), ListParams::default(), add).await
+        let add = |found: &mut Live, object: K| add_its_own(&mut found.inventory, read(&object), &object);
+        self.list(kind.as_str(), ListParams::default(), releases::named_by, add).await
     }
 
-    /// Lists one kind. A page after a pause may come too late; then all is listed at once.
+    /// Lists one kind, and reads the Helm releases that its objects name. A page after a pause may come too late; then all is
+    /// listed at once.
     async fn list<K>(
         &mut self,
         kind: &'static str,
         params: ListParams,
+        release: impl Fn(&K) -> Option<ReleaseId>,
         mut add: impl FnMut(&mut Live, K),
     ) -> Result<(), LiveError>
     where
@@ -349,6 +361,7 @@ impl Lister {
                 }
                 Err(error) => return Err(self.failure(Asked::List(kind), error)),
             };
+            self.read_releases(list.items.iter().filter_map(&release).collect()).await?;
             list.items.into_iter().for_each(|object| add(&mut self.live, object));
             match list.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => page = page.continue_token(&token),
@@ -395,6 +408,9 @@ fn served(group: APIGroupDiscovery) -> Vec<Served> {
     found.into_values().collect()
 }
 
-fn add_its_own(found: &mut Inventory, workload: Option<Workload>) {
-    workload.into_iter().filter(Workload::is_its_own).for_each(|workload| found.add_workload(workload));
+fn add_its_own<K>(found: &mut Inventory, workload: Option<Workload>, object: &K)
+where
+    K: Resource + Serialize,
+{
+    workload.into_iter().filter(Workload::is_its_own).for_each(|workload| found.add_object(workload, object));
 }

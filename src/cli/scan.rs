@@ -88,7 +88,7 @@ impl Args {
             self.warn_of_manifests(&inventory, log)?;
             return Ok(inventory);
         }
-        let Live { inventory, forbidden, .. } = live::read(&self.target, self.namespace.as_deref())?;
+        let Live { inventory, forbidden, unread_releases, .. } = live::read(&self.target, self.namespace.as_deref())?;
         for kind in forbidden {
             let effect = match kind.parse::<ConfigKind>() {
                 Ok(_) => "their keys are not looked at",
@@ -99,6 +99,15 @@ impl Args {
                 Err(_) => "the consumers of keys are not complete",
             };
             warn(log, &format!("listing {kind} objects is forbidden, so {effect}; grant list on them to change that"))?;
+        }
+        if !unread_releases.is_empty() {
+            let names: Vec<String> = unread_releases.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "reading the Secrets of Helm releases is forbidden, so what these declare is not known: {}; grant list and \
+                 get on secrets in their namespaces to change that",
+                names.join(", ")
+            );
+            warn(log, &text)?;
         }
         Ok(inventory)
     }

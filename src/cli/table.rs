@@ -32,17 +32,30 @@ pub fn of(reports: &[DriftReport], colours: Colours, now: Timestamp) -> String {
     cells_laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
 }
 
-/// The same, with each finding's cause and what says which keys are declared.
+/// The same, with each finding's cause, what says which keys are declared, and who must mend it.
 pub fn wide(reports: &[DriftReport], colours: Colours, now: Timestamp) -> String {
     let rows = findings(reports).map(|(report, finding)| {
         let [namespace, subject, r#type, key, manager, age, consumers] = row(report, finding, now);
         let cause = finding.cause.map_or_else(|| "-".to_owned(), |cause| cause.to_string());
         let baseline = report.status.as_ref().and_then(|status| status.baseline);
         let baseline = baseline.map_or_else(|| "-".to_owned(), |baseline| baseline.to_string());
-        coloured([namespace, subject, r#type, key, manager, age, cause, baseline, consumers], finding, colours)
+        let source = report.status.as_ref().and_then(|status| status.source.as_ref());
+        let source = source.map_or_else(|| "-".to_owned(), ToString::to_string);
+        let row = [namespace, subject, r#type, key, manager, age, cause, baseline, source, consumers];
+        coloured(row, finding, colours)
     });
-    let header =
-        ["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CAUSE", "BASELINE", "CONSUMERS"];
+    let header = [
+        "NAMESPACE",
+        "SUBJECT",
+        "FINDING",
+        "KEY OR FIELD",
+        "WRITTEN BY",
+        "AGE",
+        "CAUSE",
+        "BASELINE",
+        "SOURCE",
+        "CONSUMERS",
+    ];
     cells_laid_out(header, rows)
 }
 
@@ -176,11 +189,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::api::drift_report::{Baseline, Source, SourceKind};
     use crate::model::builders::{deployment, secret};
+    use crate::model::config::Config;
     use crate::model::consumption::{Missing, Refresh, Via};
     use crate::model::drift::{Drift, Finding, StaleCause, Stall, Writer};
     use crate::model::fields::Shown;
-    use crate::{api::drift_report::Baseline, model::report};
+    use crate::model::report;
+    use crate::model::source::Origin;
     use rstest::rstest;
 
     #[test]
@@ -206,13 +222,16 @@ ns          Secret/s   StaleKey        OLD            nobody owns it   unknown  
 ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        Deployment/w app (envFrom)
                                                                                  Deployment/w init (envFrom P_K)
 ";
-        let reports = [report::of_config(&secret("s").build(), report::status_of(drift, now))];
+        let source = Source { kind: SourceKind::Application, namespace: None, name: "shop".into() };
+        let origin = Some(Origin { source: Some(source), release: None }.into());
+        let config = Config { origin, ..secret("s").build() };
+        let reports = [report::of_config(&config, report::status_of(drift, now))];
         assert_eq!(of(&reports, Colours::Off, now), expected);
         let expected = "\
-NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CAUSE     BASELINE      CONSUMERS
-ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   Unowned   LastApplied   none
-ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        -         LastApplied   Deployment/w app (envFrom)
-                                                                                                         Deployment/w init (envFrom P_K)
+NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CAUSE     BASELINE      SOURCE             CONSUMERS
+ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   Unowned   LastApplied   Application shop   none
+ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        -         LastApplied   Application shop   Deployment/w app (envFrom)
+                                                                                                                            Deployment/w init (envFrom P_K)
 ";
         assert_eq!(wide(&reports, Colours::Off, now), expected);
     }

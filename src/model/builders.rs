@@ -66,7 +66,16 @@ impl ConfigBuilder {
             managed_fields: None,
             controller: None,
             annotations: BTreeMap::new(),
+            origin: None,
+            released: None,
         })
+    }
+
+    /// Whose Helm release declares these keys.
+    pub(crate) fn released(mut self, keys: &[(&str, &str)]) -> Self {
+        let declared = keys.iter().map(|(key, value)| ((*key).into(), Fingerprint::of(value.as_bytes())));
+        self.0.released = Some(declared.collect());
+        self
     }
 
     /// With this key in `data`.
@@ -241,6 +250,7 @@ impl WorkloadBuilder {
             opt_in: OptIn { auto_reload: Some(AutoReload::Everything), ..OptIn::default() },
             annotations: None,
             consumption: Consumption::default(),
+            origin: None,
             fields: Box::default(),
             stamp: None,
             strategy: Strategy::Rolling,

@@ -12,9 +12,11 @@ use zeroize::Zeroizing;
 use crate::api::annotations::PREFIX;
 use crate::api::stakater;
 use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain, Value};
+use crate::model::helm::{ReleaseId, Releases};
 use crate::model::last_applied::{self, LastApplied, RawLastApplied};
 use crate::model::managed_fields::{self, LastWrite, ManagedFields, RawEntry};
 use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, ResourceVersion, Uid, controller_of};
+use crate::model::source::{Marks, Origin};
 
 /// What restamp keeps of a ConfigMap or Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,9 +43,23 @@ pub struct Config {
     pub controller: Option<String>,
     /// The annotations that have a meaning here: ours, and those that tell where it comes from.
     pub annotations: BTreeMap<String, String>,
+    /// Who looks after it, where it says so.
+    pub origin: Option<Box<Origin>>,
+    /// What its Helm release declares, once that was read.
+    pub released: Option<BTreeMap<KeyName, Fingerprint>>,
 }
 
 impl Config {
+    /// The Helm release that it names.
+    pub fn release(&self) -> Option<&ReleaseId> {
+        self.origin.as_ref()?.release.as_ref()
+    }
+
+    /// Takes over what its release declares, where that was read.
+    pub fn compare_with(&mut self, releases: &Releases) {
+        self.released = self.release().and_then(|release| releases.declared_keys(release, &self.id));
+    }
+
     /// Takes over what the state before tells: a write that changed no value is none of a value.
     pub fn follow(&mut self, before: &Self) {
         let unchanged = before.uid == self.uid && before.values == self.values;
@@ -246,6 +262,16 @@ impl<E: Encoding> Raw<E> {
         let mut values = BTreeMap::new();
         keep(&mut values, self.data, Field::Data);
         keep(&mut values, self.binary_data, Field::BinaryData);
+        let managed_fields = managed_fields::read(metadata.managed_fields.unwrap_or_default());
+        let origin = Origin::of(&Marks {
+            api_version: "v1",
+            kind: kind.as_str(),
+            namespace: &id.namespace,
+            name: &id.name,
+            labels: &metadata.labels.unwrap_or_default(),
+            annotations: &annotations.kept,
+            managers: &managed_fields.iter().flatten().map(|owner| owner.manager.as_str()).collect::<Vec<_>>(),
+        });
         Config {
             uid: metadata.uid,
             resource_version: metadata.resource_version.and_then(|version| version.parse().ok()),
@@ -254,9 +280,11 @@ impl<E: Encoding> Raw<E> {
             settled: None,
             values,
             last_applied: annotations.last_applied.map_or(LastApplied::Absent, |raw| raw.about(&id)),
-            managed_fields: managed_fields::read(metadata.managed_fields.unwrap_or_default()),
+            managed_fields,
             controller: controller.map(|owner| format!("{}/{}", owner.kind, owner.name)),
             annotations: annotations.kept,
+            origin: origin.map(Box::new),
+            released: None,
             id,
         }
     }
@@ -348,6 +376,8 @@ mod tests {
             managed_fields: None,
             controller: Some("ExternalSecret/e".to_owned()),
             annotations: [("restamp.dev/ignore".to_owned(), "drift".to_owned())].into(),
+            origin: None,
+            released: None,
         };
         assert_eq!(object.config, config);
     }

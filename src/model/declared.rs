@@ -6,8 +6,8 @@ use crate::api::drift_report::Baseline;
 use crate::model::config::Config;
 use crate::model::fingerprint::Fingerprint;
 use crate::model::last_applied::LastApplied;
-use crate::model::managed_fields::ManagerEntry;
-use crate::model::managers::{Managers, is_kubectl_apply};
+use crate::model::managed_fields::{ManagerEntry, Operation};
+use crate::model::managers::{Managers, Standing, is_helm, is_kubectl_apply};
 use crate::model::names::KeyName;
 
 /// The declared keys of one config, from the first source that has any say.
@@ -15,6 +15,8 @@ use crate::model::names::KeyName;
 pub enum Declared<'a> {
     /// Keys and values, by the annotation of `kubectl apply`.
     LastApplied(&'a BTreeMap<KeyName, Fingerprint>),
+    /// Keys and values, by the manifest of the Helm release.
+    HelmRelease(&'a BTreeMap<KeyName, Fingerprint>),
     /// Keys that an applier owns by server-side apply. Their declared values are not known.
     ManagedFields(BTreeSet<&'a KeyName>),
     /// Nothing says anything.
@@ -27,6 +29,9 @@ impl<'a> Declared<'a> {
         if let LastApplied::Declares(keys) = &config.last_applied {
             return Self::LastApplied(keys);
         }
+        if let Some(keys) = &config.released {
+            return Self::HelmRelease(keys);
+        }
         let appliers = config.managed_fields.iter().flatten().filter(|owner| managers.declares(owner));
         let keys: BTreeSet<_> = appliers.flat_map(|applier| &applier.keys).collect();
         if keys.is_empty() { Self::Nothing } else { Self::ManagedFields(keys) }
@@ -36,6 +41,7 @@ impl<'a> Declared<'a> {
     pub fn baseline(&self) -> Baseline {
         match self {
             Self::LastApplied(_) => Baseline::LastApplied,
+            Self::HelmRelease(_) => Baseline::HelmRelease,
             Self::ManagedFields(_) => Baseline::ManagedFields,
             Self::Nothing => Baseline::None,
         }
@@ -44,7 +50,7 @@ impl<'a> Declared<'a> {
     /// Whether this key is declared.
     pub fn has(&self, key: &KeyName) -> bool {
         match self {
-            Self::LastApplied(keys) => keys.contains_key(key),
+            Self::LastApplied(keys) | Self::HelmRelease(keys) => keys.contains_key(key),
             Self::ManagedFields(keys) => keys.contains(key),
             Self::Nothing => false,
         }
@@ -53,7 +59,9 @@ impl<'a> Declared<'a> {
     /// The declared keys, and their values where they are known.
     pub fn keys(&self) -> Vec<(&'a KeyName, Option<Fingerprint>)> {
         match self {
-            Self::LastApplied(keys) => keys.iter().map(|(key, value)| (key, Some(*value))).collect(),
+            Self::LastApplied(keys) | Self::HelmRelease(keys) => {
+                keys.iter().map(|(key, value)| (key, Some(*value))).collect()
+            }
             Self::ManagedFields(keys) => keys.iter().map(|key| (*key, None)).collect(),
             Self::Nothing => Vec::new(),
         }
@@ -64,8 +72,17 @@ impl<'a> Declared<'a> {
     pub fn is_by(&self, owner: &ManagerEntry, managers: &Managers) -> bool {
         match self {
             Self::LastApplied(_) => is_kubectl_apply(owner),
+            Self::HelmRelease(_) => owner.operation == Operation::Apply && is_helm(&owner.manager),
             Self::ManagedFields(_) => managers.declares(owner),
             Self::Nothing => false,
+        }
+    }
+
+    /// What the owner of a key is, beside this baseline.
+    pub fn standing(&self, owner: &ManagerEntry, managers: &Managers) -> Standing {
+        match self {
+            Self::HelmRelease(_) => managers.standing_beside_helm(owner),
+            Self::LastApplied(_) | Self::ManagedFields(_) | Self::Nothing => managers.standing(owner),
         }
     }
 }
@@ -82,6 +99,10 @@ mod tests {
         secret("s").declares(&[("A", "1")]).owned("kubectl", Apply, &["B"]), Baseline::LastApplied, &["A"])]
     #[case::an_annotation_that_declares_no_key_counts(
         secret("s").declares(&[]).owned("kubectl", Apply, &["B"]), Baseline::LastApplied, &[])]
+    #[case::then_the_release(
+        secret("s").released(&[("A", "1")]).owned("helm", Apply, &["B"]), Baseline::HelmRelease, &["A"])]
+    #[case::the_annotation_comes_before_the_release(
+        secret("s").declares(&[("A", "1")]).released(&[("B", "1")]), Baseline::LastApplied, &["A"])]
     #[case::then_what_appliers_own_by_apply(
         secret("s").owned("kubectl", Apply, &["B"]).owned("helm", Apply, &["C"]), Baseline::ManagedFields, &["B", "C"])]
     #[case::a_controller_that_applies_is_no_baseline(

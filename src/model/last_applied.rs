@@ -38,7 +38,7 @@ pub(crate) struct RawLastApplied<E>(Option<Manifest<E>>);
 /// The part of a config's manifest that matters here; `E` is the encoding of its `data`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", bound = "E: Encoding")]
-struct Manifest<E> {
+pub(crate) struct Manifest<E> {
     api_version: Option<String>,
     kind: Option<String>,
     metadata: Object<ManifestMetadata>,
@@ -105,17 +105,30 @@ impl<E: Encoding> Manifest<E> {
 
     /// The declared keys. A null asks for removal; `stringData` wins over `data`, as the API server has it.
     fn keys(self) -> BTreeMap<KeyName, Fingerprint> {
+        self.keys_with(None)
+    }
+
+    /// The same where a null is a placeholder: whoever creates an object with one, as Helm does, gets an empty value.
+    pub(crate) fn keys_and_nulls(self) -> BTreeMap<KeyName, Fingerprint> {
+        self.keys_with(Some(Fingerprint::of(b"")))
+    }
+
+    fn keys_with(self, null: Option<Fingerprint>) -> BTreeMap<KeyName, Fingerprint> {
         let mut keys = BTreeMap::new();
-        declare(&mut keys, self.data);
-        declare(&mut keys, self.binary_data);
-        declare(&mut keys, self.string_data);
+        declare(&mut keys, self.data, null);
+        declare(&mut keys, self.binary_data, null);
+        declare(&mut keys, self.string_data, null);
         keys
     }
 }
 
-fn declare<E>(keys: &mut BTreeMap<KeyName, Fingerprint>, field: Option<BTreeMap<KeyName, Option<Value<E>>>>) {
+fn declare<E>(
+    keys: &mut BTreeMap<KeyName, Fingerprint>,
+    field: Option<BTreeMap<KeyName, Option<Value<E>>>>,
+    null: Option<Fingerprint>,
+) {
     let values = field.into_iter().flatten();
-    keys.extend(values.filter_map(|(key, value)| Some((key, value?.fingerprint))));
+    keys.extend(values.filter_map(|(key, value)| Some((key, value.map(|value| value.fingerprint).or(null)?))));
 }
 
 #[cfg(test)]

@@ -141,6 +141,16 @@ fn role_of(manager: &str, operation: Operation) -> Role {
     KNOWN.iter().find(is).map_or(Role::Keeps, |known| known.role)
 }
 
+/// What Helm is called: its program's file name, and those of others that have it built in (Flux, k3s).
+const HELM: [&str; 5] = ["helm", "helm3", "helm_v3", "Helm", "helm-controller"];
+/// And with a version behind it, in Terraform.
+const HELM_IN_TERRAFORM: &str = "terraform-provider-helm";
+
+/// Whether this manager is Helm.
+pub(crate) fn is_helm(manager: &Manager) -> bool {
+    HELM.contains(&manager.as_str()) || manager.as_str().starts_with(HELM_IN_TERRAFORM)
+}
+
 /// What an owner is, in the order of the owner table: of several owners of one key the last counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
@@ -193,6 +203,15 @@ impl Managers {
         }
     }
 
+    /// The same where the manifest of a Helm release says what is declared: Helm merges three ways, as kubectl does, so that
+    /// what it sent in `stringData` stays when it goes from the chart.
+    pub fn standing_beside_helm(&self, owner: &ManagerEntry) -> Standing {
+        match owner.operation {
+            Operation::Update if is_helm(&owner.manager) => Standing::Leaver,
+            Operation::Apply | Operation::Update => self.standing(owner),
+        }
+    }
+
     /// What the owner of a workload's field is. Who wrote the last-applied annotation applies manifests, whatever it is
     /// called; and kubectl under its plain name, without one, is `rollout undo` or `scale`.
     pub fn standing_on_workload(&self, owner: &FieldOwner) -> Standing {
@@ -216,6 +235,11 @@ impl Managers {
     fn is_applier(&self, manager: &str, operation: Operation) -> bool {
         self.role(manager, operation) == Role::Declares
     }
+}
+
+/// Whether this owner applied the very manifest that a workload is compared with, server-side.
+pub(crate) fn applied_manifest(owner: &FieldOwner) -> bool {
+    owner.operation == Operation::Apply && (owner.wrote_manifest || owner.manager.as_str() == KUBECTL)
 }
 
 /// Whether this is kubectl's own server-side apply, which keeps the last-applied annotation up to date.

@@ -11,6 +11,7 @@ use crate::api::drift_report::{
 use crate::model::config::Config;
 use crate::model::drift::{Drift, Note};
 use crate::model::names::{ConfigId, Name, Uid, WorkloadId};
+use crate::model::source::Origin;
 use crate::model::workload::Workload;
 
 /// Which report: its namespace and its name.
@@ -24,6 +25,7 @@ pub fn of_config(config: &Config, status: DriftReportStatus) -> DriftReport {
     let kind = config.id.kind.as_str().to_owned();
     let subject = Subject { api_version: "v1".to_owned(), kind, name: config.id.name.clone() };
     let label = config.id.kind.as_str();
+    let status = from(config.origin.as_deref(), status);
     of_subject(subject, label, &config.id.namespace, config.uid.as_ref(), status)
 }
 
@@ -32,7 +34,13 @@ pub fn of_workload(workload: &Workload, status: DriftReportStatus) -> DriftRepor
     let WorkloadId { kind, namespace, name } = &workload.id;
     let api_version = kind.api_version().to_owned();
     let subject = Subject { api_version, kind: kind.as_str().to_owned(), name: name.clone() };
+    let status = from(workload.origin.as_deref(), status);
     of_subject(subject, kind.label(), namespace, workload.uid.as_ref(), status)
+}
+
+/// The same status, of a subject that comes from there.
+fn from(origin: Option<&Origin>, status: DriftReportStatus) -> DriftReportStatus {
+    DriftReportStatus { source: origin.and_then(|origin| origin.source.clone()), ..status }
 }
 
 fn of_subject(
@@ -68,7 +76,17 @@ pub fn status_of(drift: Drift, now: Timestamp) -> DriftReportStatus {
     let stale_keys = stale.filter_map(|finding| finding.key.clone()).collect();
     let notes = drift.notes.iter().map(Note::to_string).chain(left_out.into_note()).collect();
     let baseline = Some(drift.baseline);
-    DriftReportStatus { conditions: vec![condition], baseline, counts, findings, notes, stale_keys, reload: None }
+    let source = None;
+    DriftReportStatus {
+        conditions: vec![condition],
+        baseline,
+        counts,
+        source,
+        findings,
+        notes,
+        stale_keys,
+        reload: None,
+    }
 }
 
 /// The same status; a condition that says what it said before keeps the time since when it says so.

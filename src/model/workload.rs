@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, DeploymentCondition, Rep
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde::Serialize;
 
 use crate::api::annotations::CONFIG_HASH;
 use crate::api::opt_in::{Annotations, OptIn};
@@ -13,11 +14,13 @@ use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::consumption::Consumption;
 use crate::model::custom::rollout::Lever;
-use crate::model::fields::Fields;
+use crate::model::fields::{Fields, Manifest, ManifestOrigin};
+use crate::model::helm::{ReleaseId, Releases};
 use crate::model::image::TemplateImage;
 use crate::model::managed_fields::LastWrite;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId, WorkloadKind, controller_of};
 use crate::model::rerun::Run;
+use crate::model::source::Origin;
 
 /// What restamp keeps of an object that owns a pod template.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +41,8 @@ pub struct Workload {
     pub owned: Owned,
     /// What its annotations say, in the vocabulary that it was read in: our own, until it is heard in another one.
     pub opt_in: OptIn,
+    /// Who looks after it, where it says so.
+    pub origin: Option<Box<Origin>>,
     /// Its annotations, where some are Reloader's.
     pub annotations: Option<Box<Annotations>>,
     /// What its containers read.
@@ -166,6 +171,30 @@ pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 impl Workload {
+    /// The Helm release that it names.
+    pub fn release(&self) -> Option<&ReleaseId> {
+        self.origin.as_ref()?.release.as_ref()
+    }
+
+    /// Takes over how it differs from what its release declares, where that was read and no annotation of `kubectl apply`
+    /// comes first.
+    pub fn compare_with(&mut self, releases: &Releases, metadata: &ObjectMeta, spec: &impl Serialize) {
+        if matches!(self.fields.manifest, Manifest::Current { .. }) {
+            return;
+        }
+        let declared = self.release().and_then(|release| releases.declared_spec(release, &self.id));
+        if let Some(declared) = declared {
+            *self.fields = Fields::of_release(self.id.kind, metadata, declared, spec);
+        }
+    }
+
+    /// Takes back what its release said.
+    pub fn forget_release(&mut self) {
+        if matches!(self.fields.manifest, Manifest::Current { origin: ManifestOrigin::HelmRelease, .. }) {
+            *self.fields = Fields { ownership: self.fields.ownership, ..Fields::default() };
+        }
+    }
+
     /// Whether it counts by itself, and no other workload in its place.
     pub fn is_its_own(&self) -> bool {
         !matches!(self.owned, Owned::ByWorkload(_))
@@ -245,6 +274,7 @@ impl Workload {
             owned: Owned::of(kind, metadata),
             opt_in: OptIn::read(metadata.annotations.as_ref(), annotations),
             annotations: Annotations::with_stakater(metadata.annotations.as_ref(), annotations).map(Box::new),
+            origin: Origin::of_workload(kind, metadata).map(Box::new),
             fields: Box::default(),
             stamp: annotations.and_then(|annotations| annotations.get(CONFIG_HASH)).cloned(),
             strategy: Strategy::Rolling,

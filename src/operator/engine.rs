@@ -18,6 +18,8 @@ use crate::api::published::Mode;
 use crate::model::cause::Cause;
 use crate::model::digest::Keyring;
 use crate::model::drift_scope::DriftScope;
+use crate::model::helm::ReleaseId;
+use crate::model::helm::held::Held;
 use crate::model::index::{Event, Index, StampOrder, Work};
 use crate::model::managers::Managers;
 use crate::model::names::{ConfigId, Name, ResourceVersion, Uid, WorkloadId};
@@ -66,6 +68,7 @@ pub(super) enum Again {
     Workload(WorkloadId),
     Config(ConfigId),
     Report(ReportKey),
+    Release(ReleaseId),
 }
 
 /// The longest that an alarm sleeps, and then looks whether it is time; the queue takes about two years at most, and what
@@ -81,6 +84,7 @@ pub struct Engine {
     pub(super) tally: Tally,
     /// The namespaces in which drift is reported, as far as their labels decide about that.
     pub(super) drift_namespaces: BTreeSet<Name>,
+    pub(super) releases: Held,
     pub(super) settings: Settings,
     pub(super) instance: String,
     pub(super) metrics: Metrics,
@@ -101,6 +105,8 @@ pub struct Engine {
     pub(super) told_namespaces: HashMap<Name, InvalidAnnotation>,
     /// The same of configs.
     pub(super) told_configs: HashMap<ConfigId, Vec<InvalidAnnotation>>,
+    /// The releases of which it was told that they may not be read.
+    pub(super) told_releases: HashSet<ReleaseId>,
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
@@ -129,6 +135,7 @@ impl Engine {
             delay: ReportDelay::new(settings.report_after),
             tally: Tally::default(),
             drift_namespaces: BTreeSet::new(),
+            releases: Held::default(),
             writer,
             settings,
             instance: instance.to_owned(),
@@ -141,6 +148,7 @@ impl Engine {
             told: HashMap::new(),
             told_namespaces: HashMap::new(),
             told_configs: HashMap::new(),
+            told_releases: HashSet::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),
@@ -151,13 +159,14 @@ impl Engine {
     }
 
     /// Works until the watches end.
-    pub async fn run(mut self, mut seen: Receiver<Seen>) {
+    pub async fn run(mut self, mut seen: Receiver<Seen>, mut releases: Receiver<ReleaseId>) {
         loop {
             tokio::select! {
                 event = seen.recv() => match event {
                     Some(event) => self.see(event),
                     None => break,
                 },
+                Some(release) = releases.recv() => self.release_changed(&release),
                 Some(done) = self.writer.done() => self.written(done),
                 Some(alarm) = self.alarms.next(), if !self.alarms.is_empty() => {
                     let again = alarm.into_inner();
@@ -258,6 +267,7 @@ impl Engine {
             }
             Again::Config(id) => self.review_config(&id, now),
             Again::Report(key) => self.write_report(&key),
+            Again::Release(release) => self.look_at_release(&release),
         }
     }
 
@@ -288,6 +298,7 @@ impl Engine {
                 self.review_workload(&placeholder.original, Timestamp::now());
             }
             Done::Report(key, answer) => self.report_written(key, answer),
+            Done::Release(look, answer) => self.release_looked_at(look, answer),
             Done::Event(Ok(())) => {}
             Done::Event(Err(error)) => info!(%error, "an event could not be written"),
         }

@@ -14,6 +14,7 @@ use crate::operator::hash_key::{self, HashKeyError};
 use crate::operator::http::Stage;
 use crate::operator::metrics::Metrics;
 use crate::operator::publish::publish;
+use crate::operator::releases::follow;
 use crate::operator::reloader::look_out;
 use crate::operator::retry::Retries;
 use crate::operator::tasks::Writer;
@@ -40,6 +41,8 @@ pub async fn lead(
     let keyring = Arc::new(load_key(&client, namespace).await?);
     let (unsynced, mut unsynced_kinds) = watch::channel(kinds);
     let (out, seen) = mpsc::channel(BACKLOG);
+    let (release_changed, releases) = mpsc::channel(BACKLOG);
+    let follow_releases = follow(client.clone(), scope.clone(), release_changed);
     let unread = UnreadNow::new(metrics.clone());
     let unread_now = unread.subscribe();
     let watches = Watches::start(&client, &scope, &metrics, &unread, &out);
@@ -61,8 +64,10 @@ pub async fn lead(
         }
     };
     tokio::select! {
-        ((), ()) = async { tokio::join!(engine.run(seen), tell) } => Ok(()),
+        ((), ()) = async { tokio::join!(engine.run(seen, releases), tell) } => Ok(()),
         () = publish(&client, &vigil, namespace, published, unread_now) => Ok(()),
+        // It ends only if nobody listens, or there is nothing to follow.
+        () = async { follow_releases.await; std::future::pending().await } => Ok(()),
         never = vigil.keep() => match never {},
         () = look_out(&client, namespace, &metrics), if stakater_counts => Ok(()),
     }

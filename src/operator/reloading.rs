@@ -260,6 +260,7 @@ impl Engine {
     fn forget_workload(&mut self, id: &WorkloadId) {
         self.reports.forget(&report::key_of_workload(id));
         self.metrics.findings_of_workload(id, &[]);
+        self.releases.forget_workload(id);
         self.failures.remove(id);
         self.told.remove(id);
         self.outdated.remove(id);

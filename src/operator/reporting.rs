@@ -1,5 +1,7 @@
 //! The engine's half for reports: has them say what the model finds, and how reloading stands.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use tracing::warn;
 
@@ -10,12 +12,18 @@ use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::decide::Decision;
 use crate::model::delivered::later;
-use crate::model::drift::{self, Drift, Note, Obstacle, Reloading, WorkloadSight};
+use crate::model::drift::{self, Drift, NotLookedAt, Note, Obstacle, Reloading, WorkloadSight};
+use crate::model::helm::ReleaseId;
+use crate::model::helm::held::{Found, Look, Named, Sight};
 use crate::model::index::Tracked;
 use crate::model::names::{ConfigId, Name, WorkloadId};
 use crate::model::report::{self, ReportKey};
+use crate::model::scope::Extent;
+use crate::model::workload::Workload;
+use crate::operator::api_error::ApiError;
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
+use crate::operator::releases;
 use crate::operator::tally::ConfigState;
 
 impl Engine {
@@ -51,13 +59,21 @@ impl Engine {
         let key = report::key_of_config(id);
         let Some(config) = config else {
             self.told_configs.remove(id);
+            self.releases.forget_config(id);
             self.reports.forget(&key);
             return;
         };
-        let Some(drift) = self.drift(config) else {
-            self.metrics.findings_of_config(id, &[]);
-            self.tally.note(id, Some(ConfigState::OutOfScope), &self.metrics);
-            return self.withdraw_config_report(key);
+        if !self.is_reported_on(config) {
+            return self.leave_out_of_scope(id, key);
+        }
+        let released = match self.follows(config.release()).then(|| self.releases.of_config(config)) {
+            // What stands in the report stays until then.
+            Some(Sight::Pending) => return self.look_at_release_of(config.release().cloned()),
+            Some(Sight::Declared(keys)) => Some(Config { released: Some(keys), ..config.clone() }),
+            Some(Sight::Nothing) | None => None,
+        };
+        let Some(drift) = self.drift(released.as_ref().unwrap_or(config)) else {
+            return self.leave_out_of_scope(id, key);
         };
         self.tell_invalid_config(id, &drift);
         let again = Again::Config(id.clone());
@@ -72,6 +88,13 @@ impl Engine {
             self.reports.want(report::of_config(config, status));
             self.write_report(&key);
         }
+    }
+
+    /// A config that is not looked at has no report, which the metrics tell from one that is in sync.
+    fn leave_out_of_scope(&mut self, id: &ConfigId, key: ReportKey) {
+        self.metrics.findings_of_config(id, &[]);
+        self.tally.note(id, Some(ConfigState::OutOfScope), &self.metrics);
+        self.withdraw_config_report(key);
     }
 
     /// Tells of each annotation of a config that does not parse, once.
@@ -114,13 +137,17 @@ impl Engine {
         self.is_synced() && self.index.is_synced_within(namespace)
     }
 
-    /// What the model finds; `None` for a config that is not reported on.
+    /// Whether a config is one that reports are about.
+    fn is_reported_on(&self, config: &Config) -> bool {
+        let is_consumed = self.index.consumers(&config.id).next().is_some();
+        self.reports_drift_in(&config.id.namespace)
+            && self.settings.drift.covers_config(is_consumed)
+            && NotLookedAt::of(config).is_none()
+    }
+
+    /// What the model finds; `None` for a config that is not looked at.
     fn drift(&self, config: &Config) -> Option<Drift> {
-        let mut workloads = self.index.consumers(&config.id).map(|tracked| &tracked.workload).peekable();
-        let is_covered = self.reports_drift_in(&config.id.namespace);
-        if !is_covered || !self.settings.drift.covers_config(workloads.peek().is_some()) {
-            return None;
-        }
+        let workloads = self.index.consumers(&config.id).map(|tracked| &tracked.workload);
         let reads = workloads.map(|workload| WorkloadReads { id: &workload.id, consumption: &workload.consumption });
         drift::drift_of(config, &self.settings.managers, &Consumers::of(reads, self.index.configs()))
     }
@@ -167,7 +194,20 @@ impl Engine {
         let stored = stored.cloned();
         let Some(tracked) = self.index.workload(id) else { return };
         let reload = self.reload_status(tracked, decision, stored.as_ref());
-        let (drift, next_look) = self.workload_drift(tracked, decision, now);
+        let is_followed = self.reports_drift_in(&id.namespace) && self.follows(tracked.workload.release());
+        let released = match is_followed.then(|| self.releases.of_workload(&tracked.workload)) {
+            Some(Sight::Pending) => None,
+            Some(Sight::Declared(fields)) => Some(Some(Workload { fields: fields.into(), ..tracked.workload.clone() })),
+            Some(Sight::Nothing) | None => Some(None),
+        };
+        let (drift, next_look) = match &released {
+            Some(released) => self.workload_drift(tracked, released.as_ref(), decision, now),
+            // What stands in the report stays until its release was looked at.
+            None => (Sighting::NotYet, None),
+        };
+        if released.is_none() {
+            self.look_at_release_of(tracked.workload.release().cloned());
+        }
         let was_about_reloading =
             stored.as_ref().is_some_and(|status| status.reload.is_some() && status.findings.is_empty());
         let again = Again::Workload(id.clone());
@@ -189,6 +229,69 @@ impl Engine {
         self.write_report(&key);
     }
 
+    /// Whether changes of this release are told.
+    fn follows(&self, release: Option<&ReleaseId>) -> bool {
+        release.is_some_and(|release| {
+            let of = |extent| match extent {
+                Extent::Cluster => true,
+                Extent::Namespace(name) => name == release.namespace,
+            };
+            releases::extents(&self.settings.scope).into_iter().any(of)
+        })
+    }
+
+    fn look_at_release_of(&mut self, release: Option<ReleaseId>) {
+        release.into_iter().for_each(|release| self.look_at_release(&release));
+    }
+
+    /// Starts the look at a release that is due, if any.
+    pub(super) fn look_at_release(&mut self, release: &ReleaseId) {
+        if self.retries.waits_until(&Again::Release(release.clone()), Timestamp::now()).is_some() {
+            return;
+        }
+        if let Some(look) = self.releases.begin(release) {
+            self.writer.look(look);
+        }
+    }
+
+    /// A release changed: nothing that it declared counts any more.
+    pub(super) fn release_changed(&mut self, release: &ReleaseId) {
+        let named = self.releases.changed(release);
+        self.review(named);
+    }
+
+    /// A look at a release ended.
+    pub(super) fn release_looked_at(&mut self, look: Look, answer: Result<Found, ApiError>) {
+        let release = look.release.clone();
+        let again = Again::Release(release.clone());
+        let found = match answer {
+            Ok(found) => found,
+            Err(error) if !matches!(error, ApiError::Forbidden(_)) => {
+                if !self.retries.has_failed(&again) {
+                    warn!(%release, %error, "cannot read the Helm release; it is tried again");
+                }
+                self.releases.failed(look);
+                return self.retry(again);
+            }
+            Err(error) => {
+                if self.told_releases.insert(release.clone()) {
+                    warn!(%release, %error, "cannot read the Helm release, so it declares nothing; grant list and get on secrets");
+                }
+                Found::Declares { secret: None, keys: BTreeMap::new(), fields: BTreeMap::new() }
+            }
+        };
+        self.retries.succeeded(&again);
+        let named = self.releases.ended(look, found);
+        self.review(named);
+        self.look_at_release(&release);
+    }
+
+    fn review(&mut self, named: Named) {
+        let now = Timestamp::now();
+        named.configs.iter().for_each(|id| self.review_config(id, now));
+        named.workloads.iter().for_each(|id| self.review_workload(id, now));
+    }
+
     fn is_of_another(&self, status: &DriftReportStatus) -> bool {
         status.reload.as_ref().is_some_and(|reload| reload.instance != self.instance)
     }
@@ -197,10 +300,11 @@ impl Engine {
     fn workload_drift(
         &self,
         tracked: &Tracked,
+        released: Option<&Workload>,
         decision: Option<&Decision>,
         now: Timestamp,
     ) -> (Sighting, Option<Timestamp>) {
-        let workload = &tracked.workload;
+        let workload = released.unwrap_or(&tracked.workload);
         let namespace = &workload.id.namespace;
         if !self.sees_all_of(namespace) {
             return (Sighting::NotYet, None);

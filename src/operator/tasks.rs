@@ -9,11 +9,13 @@ use tracing::error;
 
 use crate::api::drift_report::DriftReport;
 use crate::model::digest::Keyring;
+use crate::model::helm::held::{Found, Look};
 use crate::model::index::{Act, StampOrder};
 use crate::model::report::ReportKey;
 use crate::model::rerun::placeholder::{Placeholder, Step};
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
+use crate::operator::releases;
 use crate::operator::reports::{Order, Written};
 use crate::operator::rerun::{Rerunner, Taken};
 use crate::operator::vigil::Vigil;
@@ -28,6 +30,8 @@ pub enum Done {
     Step(Placeholder, Step, Result<Taken, ApiError>),
     /// A report.
     Report(ReportKey, Result<Written, ApiError>),
+    /// A look at a Helm release.
+    Release(Look, Result<Found, ApiError>),
     /// An Event.
     Event(Result<(), ApiError>),
 }
@@ -44,6 +48,9 @@ pub enum Acted {
 /// As many writes are on their way at once; the rest waits its turn. Stamps have lanes of their own.
 const LANES: usize = 16;
 
+/// As many releases are read at once: each may take some MiB while it is read.
+const LOOKS: usize = 2;
+
 /// Starts writes and hands over what became of them.
 pub struct Writer {
     client: Client,
@@ -53,6 +60,7 @@ pub struct Writer {
     vigil: Arc<Vigil>,
     stamps: Arc<Semaphore>,
     others: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
     tasks: JoinSet<Done>,
 }
 
@@ -73,6 +81,7 @@ impl Writer {
             vigil,
             stamps: Arc::new(Semaphore::new(LANES)),
             others: Arc::new(Semaphore::new(LANES)),
+            looks: Arc::new(Semaphore::new(LOOKS)),
             tasks: JoinSet::new(),
         }
     }
@@ -125,6 +134,16 @@ impl Writer {
             vigil.is_over().await;
             let answer = write_report(&client, &key, order).await;
             Done::Report(key, answer)
+        });
+    }
+
+    /// Starts a look at a Helm release, which writes nothing.
+    pub fn look(&mut self, look: Look) {
+        let (client, lanes) = (self.client.clone(), self.looks.clone());
+        self.tasks.spawn(async move {
+            let _lane = lanes.acquire().await.ok();
+            let found = releases::look(&client, &look).await;
+            Done::Release(look, found)
         });
     }
 

@@ -12,7 +12,7 @@ use crate::api::drift_report::{DriftReport, DriftReportStatus};
 use crate::model::custom::CustomKind;
 use crate::model::index::{Act, StampOrder};
 use crate::model::managers::FIELD_MANAGER;
-use crate::model::names::{ResourceVersion, WorkloadKind};
+use crate::model::names::{ResourceVersion, WorkloadId, WorkloadKind};
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
 
@@ -155,6 +155,13 @@ pub async fn delete_report(client: &Client, namespace: &str, name: &str, place: 
     }
 }
 
+/// A workload as it is.
+pub async fn object(client: &Client, id: &WorkloadId) -> Result<DynamicObject, ApiError> {
+    let resource = resource(client, id.kind).await?;
+    let workloads: Api<DynamicObject> = Api::namespaced_with(client.clone(), id.namespace.as_str(), &resource);
+    in_time(workloads.get(id.name.as_str())).await
+}
+
 async fn resource(client: &Client, kind: WorkloadKind) -> Result<ApiResource, ApiError> {
     if let WorkloadKind::Custom(kind) = kind {
         return discover(client, kind).await;
@@ -169,7 +176,7 @@ pub async fn discover(client: &Client, kind: &CustomKind) -> Result<ApiResource,
     in_time(pinned_kind(client, &name)).await.map(|(resource, _)| resource)
 }
 
-fn version(metadata: &ObjectMeta) -> Result<ResourceVersion, ApiError> {
+pub(super) fn version(metadata: &ObjectMeta) -> Result<ResourceVersion, ApiError> {
     let version = metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
     version.ok_or_else(|| ApiError::Unreadable("metadata.resourceVersion".to_owned()))
 }

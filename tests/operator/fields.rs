@@ -179,3 +179,19 @@ async fn lists_are_compared_by_the_keys_that_the_api_server_publishes() {
     let other: Vec<&String> = published.others.iter().filter(|field| holds_quantities(field)).collect();
     assert!(other.is_empty(), "{other:?}");
 }
+
+#[tokio::test]
+async fn a_report_says_who_must_mend_its_subject() {
+    let turn = turn().await;
+    let ns = turn.namespace("source").await;
+    let _operator = turn.operator(&[("--report-after", "0s")]).await;
+    let mut manifest = unannotated("w", "localhost/app:1");
+    manifest["metadata"]["labels"] =
+        json!({"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
+    ns.apply(&[manifest]);
+    ns.kubectl(&["set", "image", "deployment/w", "app=localhost/app:2"]);
+    let source = json!({"kind": "Kustomization", "namespace": "flux-system", "name": "apps"});
+    ns.until(DRIFT_REPORT, "deployment-w", "to name its source", |report| report["status"]["source"] == source).await;
+    let shown = ns.kubectl(&["get", "drift", "deployment-w", "-o", "wide", "--no-headers"]);
+    assert!(shown.contains(" apps "), "{shown}");
+}

@@ -16,6 +16,7 @@ mod custom_kinds;
 mod drift;
 mod explain;
 mod fields;
+mod helm;
 mod leadership;
 mod lists;
 mod namespaces;

@@ -152,10 +152,14 @@ impl Asking<'_> {
     async fn config(mut self, kind: ConfigKind) -> Result<Facts, Failure> {
         let id = ConfigId { kind, namespace: self.namespace.clone(), name: self.args.object.name.clone() };
         let sought = self.get_config(&id).await?;
-        let (config, _) = found(sought, || self.place(self.args.object.kind.clone(), &id.name))?;
+        let (mut config, _) = found(sought, || self.place(self.args.object.kind.clone(), &id.name))?;
+        if let Some(release) = config.release().cloned() {
+            self.lister.read_release(&release).await?;
+        }
         self.lister.configs(None).await?;
         self.lister.workloads().await?;
         let Live { mut inventory, forbidden, .. } = self.lister.into_live();
+        config.compare_with(&inventory.releases);
         inventory.add_config(config.clone());
         let consumers = inventory.consumers();
         Ok(Facts::Config(Box::new(ConfigFacts { config, consumers, forbidden })))

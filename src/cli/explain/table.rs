@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 
+use crate::api::drift_report::Source;
 use crate::cli::table::{age, laid_out, printable, reading};
 use crate::model::explain::{
     ConfigExplanation, KeyExplanation, OperatorExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject,
@@ -19,6 +20,7 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
         writeln!(out, "Stamped in place of {}, which takes its pod template from here", title(referrer))?;
     }
     writeln!(out, "Rolls when its config changes: {}; {}", verdict.rolls, printable(&verdict.message))?;
+    of_source(workload.source.as_ref(), out)?;
     for problem in problems {
         writeln!(out, "Problem: {}", printable(problem))?;
     }
@@ -42,6 +44,10 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
         Some(operator) => of_operator(operator, out),
         None => Ok(()),
     }
+}
+
+fn of_source(source: Option<&Source>, out: &mut impl Write) -> io::Result<()> {
+    source.map_or(Ok(()), |source| writeln!(out, "Source: {}", printable(&source.to_string())))
 }
 
 fn of_operator(operator: &OperatorExplanation, out: &mut impl Write) -> io::Result<()> {
@@ -111,6 +117,7 @@ fn of_record(record: &ReloadOfConfig, now: Timestamp) -> [String; 3] {
 pub(super) fn of_config(config: &ConfigExplanation, now: Timestamp, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", title(&config.subject))?;
     writeln!(out, "Baseline: {}; {}", config.baseline, printable(&config.baseline_message))?;
+    of_source(config.source.as_ref(), out)?;
     if let Some(why) = &config.not_looked_at {
         writeln!(out, "Drift: not looked at; {}", printable(why))?;
     }

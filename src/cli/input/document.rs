@@ -4,12 +4,7 @@ use serde::de::{DeserializeSeed as _, Error as _};
 
 use super::object::{Objects, flaw_in_json, flaw_in_yaml};
 use super::{Format, Header};
-
-/// A part of a text between `---` lines.
-pub(super) struct Part<'a> {
-    text: &'a str,
-    first_line: usize,
-}
+use crate::model::documents::{Part, yaml_options};
 
 /// One document.
 pub(super) struct Document<'a> {
@@ -21,36 +16,7 @@ pub(super) struct Document<'a> {
     pub(super) header: Header,
 }
 
-/// Splits a text into its YAML documents. YAML allows a line that begins with `---` nowhere inside of one, not even in
-/// a block of text; and JSON has no such lines.
-pub(super) fn split(text: &str) -> Vec<Part<'_>> {
-    let mut parts = Vec::new();
-    let (mut start, mut first_line, mut offset) = (0, 1, 0);
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        if is_marker(line) && offset > start {
-            parts.push((start, offset, first_line));
-            (start, first_line) = (offset, number + 1);
-        }
-        offset += line.len();
-    }
-    parts.push((start, offset, first_line));
-    let part = |(start, end, first_line)| Some(Part { text: text.get(start..end)?, first_line });
-    parts.into_iter().filter_map(part).filter(|part| !part.is_empty()).collect()
-}
-
-fn is_marker(line: &str) -> bool {
-    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
-}
-
 impl<'a> Part<'a> {
-    /// Whether it holds nothing but comments, directives and markers.
-    fn is_empty(&self) -> bool {
-        self.text.lines().all(|line| {
-            let line = line.trim();
-            line.is_empty() || line == "---" || line == "..." || line.starts_with(['#', '%'])
-        })
-    }
-
     /// Its documents: one in YAML, and any number in JSON, one after the other. Or the line at which it is neither.
     pub(super) fn documents(&self) -> Result<Vec<Document<'a>>, (Format, usize)> {
         let begins_like_json = self.text.trim_start().starts_with('{');
@@ -133,26 +99,10 @@ fn is_of_another_form(error: &serde_saphyr::Error) -> bool {
     matches!(error.without_snippet(), E::Unexpected { .. } | E::SerdeInvalidType { .. })
 }
 
-/// kubectl's files are large, but not deep; what is quoted in a mapping twice is the reader's affair.
-fn yaml_options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: usize::MAX,
-            max_nodes: usize::MAX,
-            max_total_scalar_bytes: usize::MAX,
-            max_depth: 256,
-        },
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
-        emit_comments: false,
-        strict_booleans: true,
-        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
-        with_snippet: false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::documents::split;
     use rstest::rstest;
 
     #[rstest]

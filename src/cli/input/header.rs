@@ -7,6 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::api::drift_report::DriftReport;
+use crate::model::helm::NAME_PREFIX;
 use crate::model::names::{ConfigKind, WorkloadKind};
 
 /// An object's type and name, and those of a list's items.
@@ -35,6 +36,8 @@ struct Metadata {
 pub(super) enum Shape<'a> {
     Config(ConfigKind),
     Workload(WorkloadKind),
+    /// A Secret with what Helm keeps of a release.
+    Release,
     /// It scales one.
     Autoscaler,
     /// It says what counts for its workloads.
@@ -82,6 +85,9 @@ impl Header {
             let typed = ItemType { api_version: Some(api_version), kind: Some(kind) };
             return Shape::List(items, if kind.is_empty() { ItemType::default() } else { typed });
         }
+        if (api_version, kind) == ("v1", "Secret") && self.is_named_like_a_release() {
+            return Shape::Release;
+        }
         if let Some(config) =
             ConfigKind::WITH_KEYS.into_iter().find(|known| known.as_str() == kind && api_version == "v1")
         {
@@ -101,6 +107,11 @@ impl Header {
             Some(workload) => Shape::Workload(workload),
             None => Shape::Other,
         }
+    }
+
+    fn is_named_like_a_release(&self) -> bool {
+        let name = self.0.metadata.as_ref().and_then(|metadata| metadata.name.as_deref());
+        name.is_some_and(|name| name.starts_with(NAME_PREFIX))
     }
 
     /// `Kind namespace/name`, as far as it is known.

@@ -15,10 +15,12 @@ use zeroize::Zeroizing;
 
 use crate::cli::inventory::{self, Inventory};
 use crate::model::custom::CustomKind;
+use crate::model::documents;
+use crate::model::helm::NAME_PREFIX;
 use crate::model::names::ConfigKind;
 use document::Document;
 use header::Header;
-use object::Objects;
+use object::{Objects, Pass};
 
 const STANDARD_INPUT: &str = "standard input";
 
@@ -97,10 +99,17 @@ pub type Wanted<'a> = &'a dyn Fn(&str, &str) -> Option<&'static CustomKind>;
 /// All objects in these files, with those of the wanted custom kinds; `-` is standard input.
 pub fn read(files: &[PathBuf], wanted: Wanted<'_>) -> Result<Inventory, InputError> {
     let mut inventory = Inventory::default();
+    let mut texts = Vec::new();
     for file in files {
         let name = if file == Path::new("-") { STANDARD_INPUT.to_owned() } else { file.display().to_string() };
         let text = text_of(file).map_err(|source| InputError::Unreadable { file: name.clone(), source })?;
-        read_text(&name, &text, &mut inventory, wanted)?;
+        texts.push((name, text));
+    }
+    for (name, text) in texts.iter().filter(|(_, text)| text.contains(NAME_PREFIX)) {
+        read_text(name, text, &mut inventory, wanted, Pass::Releases)?;
+    }
+    for (name, text) in texts {
+        read_text(&name, &text, &mut inventory, wanted, Pass::Objects)?;
     }
     // Who writes files leaves out whole kinds, Secrets above all.
     let has = |kind: &ConfigKind| inventory.configs().iter().any(|config| config.id.kind == *kind);
@@ -123,9 +132,15 @@ fn text_of(file: &Path) -> io::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(text.trim_start_matches('\u{feff}').to_owned()))
 }
 
-fn read_text(file: &str, text: &str, inventory: &mut Inventory, wanted: Wanted<'_>) -> Result<(), InputError> {
+fn read_text(
+    file: &str,
+    text: &str,
+    inventory: &mut Inventory,
+    wanted: Wanted<'_>,
+    pass: Pass,
+) -> Result<(), InputError> {
     let mut number = 0;
-    for part in document::split(text) {
+    for part in documents::split(text) {
         let documents = part.documents().map_err(|(format, line)| InputError::Syntax {
             place: Place { file: file.to_owned(), document: number + 1, line },
             format,
@@ -133,7 +148,11 @@ fn read_text(file: &str, text: &str, inventory: &mut Inventory, wanted: Wanted<'
         for document in documents {
             number += 1;
             let place = |line| Place { file: file.to_owned(), document: number, line };
-            read_document(&document, inventory, wanted, place)?;
+            // Nobody finds standard input again.
+            if file != STANDARD_INPUT {
+                inventory.read_from(inventory::Place { file: file.to_owned(), line: document.first_line });
+            }
+            read_document(&document, Objects::new(inventory, wanted, pass), place)?;
         }
     }
     Ok(())
@@ -141,8 +160,7 @@ fn read_text(file: &str, text: &str, inventory: &mut Inventory, wanted: Wanted<'
 
 fn read_document(
     document: &Document<'_>,
-    inventory: &mut Inventory,
-    wanted: Wanted<'_>,
+    mut objects: Objects<'_>,
     place: impl Fn(usize) -> Place,
 ) -> Result<(), InputError> {
     if let Some(without_kind) = document.header.first_without_kind() {
@@ -155,12 +173,6 @@ fn read_document(
             },
         });
     }
-    let Place { file, line, .. } = place(document.first_line);
-    // Nobody finds standard input again.
-    if file != STANDARD_INPUT {
-        inventory.read_from(inventory::Place { file, line });
-    }
-    let mut objects = Objects::new(inventory, wanted);
     document.read(&mut objects).map_err(|(flaw, line)| InputError::Malformed {
         place: place(line),
         object: objects.current(),

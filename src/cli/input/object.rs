@@ -4,8 +4,9 @@ use std::fmt;
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize;
+use kube::Resource;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 use super::Wanted;
 use super::header::{Header, ItemType, Shape};
@@ -15,21 +16,32 @@ use crate::model::autoscaler::AutoscalerObject;
 use crate::model::config::{ConfigMapObject, Form, SecretObject};
 use crate::model::custom::object::CustomObject;
 use crate::model::fingerprint::{NO_TEXT, NOT_BASE64};
+use crate::model::helm::ReleaseSecret;
 use crate::model::names::{ConfigKind, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::workload::{OwnedReplicaSet, Workload};
 
+/// What is read of the documents: the Helm releases before all else, since the objects that name one are compared with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Helm releases.
+    Releases,
+    /// Anything else.
+    Objects,
+}
+
 /// Takes the objects of a document into an inventory.
 pub(super) struct Objects<'i> {
     inventory: &'i mut Inventory,
     wanted: Wanted<'i>,
+    pass: Pass,
     current: String,
 }
 
 impl<'i> Objects<'i> {
-    pub(super) fn new(inventory: &'i mut Inventory, wanted: Wanted<'i>) -> Self {
-        Self { inventory, wanted, current: String::new() }
+    pub(super) fn new(inventory: &'i mut Inventory, wanted: Wanted<'i>, pass: Pass) -> Self {
+        Self { inventory, wanted, pass, current: String::new() }
     }
 
     /// Reads a document about which this is known.
@@ -66,7 +78,7 @@ impl<'i> Objects<'i> {
             WorkloadKind::ReplicaSet => {
                 let object = ReplicaSet::deserialize(object)?;
                 OwnedReplicaSet::of(&object).into_iter().for_each(|owned| self.inventory.add_replica_set(owned));
-                self.take(Workload::of_replica_set(&object))
+                self.take(Workload::of_replica_set(&object), &object)
             }
             WorkloadKind::Job => self.add(object, Workload::of_job),
             WorkloadKind::CronJob => self.add(object, Workload::of_cron_job),
@@ -74,7 +86,8 @@ impl<'i> Objects<'i> {
                 let object = PodObject::deserialize(object)?;
                 let workload = object.as_workload();
                 object.read().into_iter().for_each(|pod| self.inventory.add_pod(pod));
-                self.take(workload)
+                workload.into_iter().for_each(|workload| self.inventory.add_workload(workload));
+                Ok(())
             }
             WorkloadKind::Custom(kind) => {
                 let custom = CustomObject::deserialize(object)?;
@@ -106,16 +119,23 @@ impl<'i> Objects<'i> {
         Ok(())
     }
 
-    fn add<'de, W: Deserialize<'de>, D: Deserializer<'de>>(
+    fn add_release<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
+        let release = ReleaseSecret::deserialize(object)?.read();
+        release.into_iter().for_each(|(id, revision, release)| self.inventory.releases.insert(id, revision, release));
+        Ok(())
+    }
+
+    fn add<'de, W: Resource + Serialize + Deserialize<'de>, D: Deserializer<'de>>(
         &mut self,
         object: D,
         read: impl Fn(&W) -> Option<Workload>,
     ) -> Result<(), D::Error> {
-        self.take(read(&W::deserialize(object)?))
+        let object = W::deserialize(object)?;
+        self.take(read(&object), &object)
     }
 
-    fn take<E>(&mut self, workload: Option<Workload>) -> Result<(), E> {
-        workload.into_iter().for_each(|workload| self.inventory.add_workload(workload));
+    fn take<E, W: Resource + Serialize>(&mut self, workload: Option<Workload>, object: &W) -> Result<(), E> {
+        workload.into_iter().for_each(|workload| self.inventory.add_object(workload, object));
         Ok(())
     }
 }
@@ -138,16 +158,26 @@ impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, object: D) -> Result<(), D::Error> {
         self.objects.current = self.header.name(self.default);
-        match self.header.shape(self.default) {
+        match (self.header.shape(self.default), self.objects.pass) {
+            (Shape::List(items, default), _) => {
+                object.deserialize_map(ListVisitor(Items { items, default, objects: self.objects }))
+            }
+            (Shape::Release, Pass::Releases) => self.objects.add_release(object),
+            (Shape::Release, Pass::Objects) | (_, Pass::Releases) => IgnoredAny::deserialize(object).map(|_| ()),
+            (shape, Pass::Objects) => self.take_object(shape, object),
+        }
+    }
+}
+
+impl ObjectSeed<'_, '_> {
+    fn take_object<'de, D: Deserializer<'de>>(self, shape: Shape<'_>, object: D) -> Result<(), D::Error> {
+        match shape {
             Shape::Config(kind) => self.objects.add_config(kind, object),
             Shape::Workload(kind) => self.objects.add_workload(kind, object),
             Shape::Autoscaler => self.objects.add_autoscaler(object),
             Shape::Namespace => self.objects.add_namespace(object),
             Shape::Report => self.objects.add_report(object),
-            Shape::List(items, default) => {
-                object.deserialize_map(ListVisitor(Items { items, default, objects: self.objects }))
-            }
-            Shape::Other => {
+            Shape::List(..) | Shape::Release | Shape::Other => {
                 let (api_version, kind) = self.header.type_or(self.default);
                 if let Some(kind) = (self.objects.wanted)(api_version, kind) {
                     return self.objects.add_workload(WorkloadKind::Custom(kind), object);

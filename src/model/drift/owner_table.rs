@@ -1,5 +1,6 @@
 //! The owner table: what the owners of a live key say about it, if it is not declared.
 
+use crate::model::declared::Declared;
 use crate::model::managed_fields::ManagerEntry;
 use crate::model::managers::{Managers, Standing};
 use crate::model::names::KeyName;
@@ -20,10 +21,15 @@ pub(super) enum Row<'a> {
 }
 
 /// The row of one key: of several owners the lowest one counts, and in one row who wrote last.
-pub(super) fn row<'a>(entries: &'a [ManagerEntry], key: &KeyName, managers: &Managers) -> Row<'a> {
+pub(super) fn row<'a>(
+    entries: &'a [ManagerEntry],
+    key: &KeyName,
+    declared: &Declared<'_>,
+    managers: &Managers,
+) -> Row<'a> {
     let owners = entries.iter().filter(|entry| entry.keys.contains(key));
     let lowest = owners
-        .map(|owner| (managers.standing(owner), owner))
+        .map(|owner| (declared.standing(owner, managers), owner))
         .max_by_key(|(standing, owner)| (*standing, owner.time, &owner.manager));
     match lowest {
         Some((Standing::Leaver, owner)) => Row::Leaver(owner),
@@ -48,7 +54,8 @@ mod tests {
 
     fn row_name(config: &Config) -> String {
         let owners = config.managed_fields.as_deref().unwrap_or_default();
-        match row(owners, &"K".into(), &Managers::default()) {
+        let managers = Managers::default();
+        match row(owners, &"K".into(), &Declared::of(config, &managers), &managers) {
             Row::Leaver(owner) => format!("left by {}", owner.manager),
             Row::Hand(owner) => format!("by hand with {}", owner.manager),
             Row::Somebody(owner) => format!("of {}", owner.manager),
@@ -65,6 +72,15 @@ mod tests {
     #[case::a_controller_at_another_key(applied().owned("injector", Update, &["X"]), "left by kubectl-client-side-apply")]
     #[case::nobody(secret("s").value("K", "1").owned("kubectl", Apply, &["OTHER"]), "nobody")]
     #[case::owners_of_no_key_at_all(secret("s").value("K", "1").owned("kubectl-create", Update, &[]), "unknown")]
+    #[case::by_helm(secret("s").value("K", "1").released(&[]).owned("helm", Update, &["K"]), "left by helm")]
+    #[case::by_helm_in_terraform(
+        secret("s").value("K", "1").released(&[]).owned("terraform-provider-helm_v2.17.0_x5", Update, &["K"]),
+        "left by terraform-provider-helm_v2.17.0_x5")]
+    #[case::by_helm_server_side(secret("s").value("K", "1").released(&[]).owned("helm", Apply, &["K"]), "of helm")]
+    #[case::by_helm_without_its_release(secret("s").value("K", "1").owned("helm", Update, &["K"]), "of helm")]
+    #[case::by_helm_then_a_hand(
+        secret("s").value("K", "1").released(&[]).owned("helm", Update, &["K"]).owned("kubectl-edit", Update, &["K"]),
+        "by hand with kubectl-edit")]
     #[case::hidden_owners(secret("s").value("K", "1"), "unknown")]
     fn of_several_owners_the_lowest_row_counts(#[case] config: ConfigBuilder, #[case] expected: &str) {
         assert_eq!(row_name(&config.build()), expected);

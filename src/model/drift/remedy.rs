@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::api::drift_report::{Baseline, DriftReport, FindingStatus, FindingType};
+use crate::api::drift_report::{Baseline, DriftReport, FindingStatus, FindingType, SourceKind};
 use crate::model::config::{Config, Field};
-use crate::model::names::{KeyName, WorkloadKind};
+use crate::model::names::{KeyName, Name, WorkloadKind};
 
 /// What commands about a subject go by.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +107,8 @@ impl Patient<'_> {
     /// Applies what is declared once more.
     fn applies(&self) -> String {
         let again = vec!["--filename=-".to_owned()];
-        match self.report.status.as_ref().and_then(|status| status.baseline) {
+        let status = self.report.status.as_ref();
+        match status.and_then(|status| status.baseline) {
             Some(Baseline::LastApplied) => {
                 let last = self.kubectl("apply view-last-applied", &self.subject(), &["--output=json".to_owned()]);
                 let apply = self.kubectl("apply", "--validate=strict", &again);
@@ -115,7 +116,11 @@ impl Patient<'_> {
             }
             Some(Baseline::HelmRelease) => {
                 let namespace = self.report.metadata.namespace.as_deref().unwrap_or_default();
-                format!("helm upgrade RELEASE CHART --reuse-values {}", quoted(&format!("--namespace={namespace}")))
+                let source = status.and_then(|status| status.source.as_ref());
+                let release = source.filter(|source| source.kind == SourceKind::Release);
+                let namespace = release.and_then(|release| release.namespace.as_ref()).map_or(namespace, Name::as_str);
+                let release = quoted(release.map_or("RELEASE", |release| release.name.as_str()));
+                format!("helm upgrade {release} CHART --reuse-values {}", quoted(&format!("--namespace={namespace}")))
             }
             Some(Baseline::ManagedFields | Baseline::None) | None => {
                 self.kubectl("apply", "--server-side", &["--filename=MANIFEST".to_owned()])

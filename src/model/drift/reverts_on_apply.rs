@@ -1,13 +1,12 @@
 //! `RevertsOnApply`: a declared field is not live as it is declared, and the next apply reverts it.
 
 use super::{Finding, WorkloadSight};
-use crate::api::drift_report::Baseline;
 use crate::model::fields::owners::FieldOwner;
 use crate::model::fields::{Change, Difference, FieldKind, Ownership};
-use crate::model::managers::{Standing, is_kubectl_apply_of_fields};
+use crate::model::managers::{Standing, applied_manifest};
 
 pub(super) fn find(sight: &WorkloadSight<'_>) -> Vec<Finding> {
-    if sight.baseline() != Baseline::LastApplied {
+    if !sight.has_manifest() {
         return Vec::new();
     }
     let found = sight.workload.fields.differences.iter().filter_map(|difference| {
@@ -40,7 +39,7 @@ pub(super) fn changed_by<'a>(sight: &WorkloadSight<'a>, difference: &'a Differen
         return Writers::Unknown;
     }
     let standing = |owner: &'a FieldOwner| (sight.managers.standing_on_workload(owner), owner);
-    let others = |owner: &&FieldOwner| !is_kubectl_apply_of_fields(owner);
+    let others = |owner: &&FieldOwner| !applied_manifest(owner);
     if difference.change == Change::TakenOut {
         let mut writers = fields.writers.iter().filter(others).map(standing);
         return if writers.any(|(standing, _)| standing == Standing::Somebody) {

@@ -2,15 +2,14 @@
 
 use super::reverts_on_apply::{Writers, changed_by};
 use super::{Note, WorkloadSight};
-use crate::api::drift_report::Baseline;
 use crate::model::fields::{FieldKind, Manifest, Replicas};
 
 pub(super) fn notes(sight: &WorkloadSight<'_>) -> Vec<Note> {
-    if sight.baseline() != Baseline::LastApplied {
+    if !sight.has_manifest() {
         return Vec::new();
     }
     let fields = &sight.workload.fields;
-    let declares = fields.manifest == Manifest::Current { replicas: Replicas::Declared };
+    let declares = matches!(fields.manifest, Manifest::Current { replicas: Replicas::Declared, .. });
     if let Some(autoscaler) = sight.autoscaler.filter(|_| declares) {
         return vec![Note::Autoscaled(autoscaler.clone())];
     }

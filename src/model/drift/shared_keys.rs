@@ -2,11 +2,13 @@
 
 use super::person::{Person, last_writes};
 use super::{Case, Note};
+use crate::model::managers::is_helm;
 
 pub(super) fn note(case: &Case<'_>) -> Option<Note> {
     let owners = case.owners().iter().filter(|owner| !owner.keys.is_empty());
     let writes = owners.filter_map(|owner| {
-        let (standing, declares) = (case.managers.standing(owner), case.managers.declares(owner));
+        let standing = case.managers.standing(owner);
+        let declares = case.managers.declares(owner) || is_helm(&owner.manager);
         Some((Person::behind(owner.manager.as_str(), standing, declares)?, owner.into()))
     });
     let writers = last_writes(writes);
@@ -37,6 +39,9 @@ mod tests {
     #[case::two_pipelines(
         config().owned_at("argocd-controller", Apply, &["A"], LATER).owned_at("kustomize-controller", Apply, &["A"], NOON),
         Some("kustomize-controller and argocd-controller; argocd-controller wrote last, at 2026-11-30T13:00:00Z"))]
+    #[case::a_release_and_a_person(
+        config().owned_at("helm", Update, &["A"], NOON).owned_at("kubectl-edit", Update, &["B"], LATER),
+        Some("helm and kubectl-edit; kubectl-edit wrote last, at 2026-11-30T13:00:00Z"))]
     #[case::kubectl_under_all_its_names(
         config().owned_at(APPLY, Update, &["A"], NOON).owned_at("kubectl-create", Update, &["B"], NOON)
             .owned_at("kubectl", Apply, &["A"], LATER).owned_at("before-first-apply", Update, &["B"], NOON), None)]

@@ -81,12 +81,14 @@ impl Case<'_> {
         match &self.declared {
             Declared::Nothing => Silence::NoBaseline,
             declared if !declared.has(key) => self.silence_of_undeclared(key),
-            Declared::LastApplied(keys) if live => match keys.get(key).copied() {
+            Declared::LastApplied(keys) | Declared::HelmRelease(keys) if live => match keys.get(key).copied() {
                 value if differs(self.config, key, &value) => self.silence_of_differing(key),
                 Some(value) if value.is_of_nothing() && !self.is_empty(key) => Silence::Placeholder,
                 _ => Silence::AsDeclared,
             },
-            Declared::LastApplied(keys) if keys.get(key).is_some_and(|value| value.is_of_nothing()) => {
+            Declared::LastApplied(keys) | Declared::HelmRelease(keys)
+                if keys.get(key).is_some_and(|value| value.is_of_nothing()) =>
+            {
                 Silence::Placeholder
             }
             _ if live => Silence::Declared,
@@ -102,7 +104,7 @@ impl Case<'_> {
         if self.undeclared().all(|undeclared| undeclared != key) {
             return Silence::Expected;
         }
-        match row(self.owners(), key, self.managers) {
+        match row(self.owners(), key, &self.declared, self.managers) {
             Row::Somebody(owner) => belongs_to(owner),
             // Of the other rows, all but the last are findings.
             Row::Leaver(_) | Row::Hand(_) | Row::Nobody | Row::Unknown => Silence::OwnersHidden,

@@ -5,7 +5,7 @@ use super::{Case, Finding, StaleCause};
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let stale = case.undeclared().filter_map(|key| {
-        let cause = match row(case.owners(), key, case.managers) {
+        let cause = match row(case.owners(), key, &case.declared, case.managers) {
             Row::Leaver(owner) => StaleCause::LeftByApply(owner.into()),
             Row::Nobody => StaleCause::Unowned,
             Row::Hand(_) | Row::Somebody(_) | Row::Unknown => return None,

@@ -4,7 +4,7 @@ use super::owner_table::{Row, row};
 use super::{Case, Finding};
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let undeclared = case.undeclared().filter_map(|key| match row(case.owners(), key, case.managers) {
+    let undeclared = case.undeclared().filter_map(|key| match row(case.owners(), key, &case.declared, case.managers) {
         Row::Hand(owner) => {
             let consumers = case.consumers.of_key(&case.config.id, key);
             Some(Finding::UndeclaredKey { key: key.clone(), by: owner.into(), consumers })

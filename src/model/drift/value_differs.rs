@@ -53,7 +53,7 @@ pub(super) fn changed_by<'a>(case: &Case<'a>, key: &KeyName) -> Change<'a> {
     // The applier owns for ever what it sent in `stringData`, also when a hand has changed it since.
     let others = owners.iter().filter(|owner| !case.declared.is_by(owner, case.managers));
     let lowest = others
-        .map(|owner| (case.managers.standing(owner), *owner))
+        .map(|owner| (case.declared.standing(owner, case.managers), *owner))
         .max_by_key(|(standing, owner)| (*standing, owner.time, &owner.manager));
     match (lowest, owners.first()) {
         (Some((Standing::Hand, owner)), _) => Change::Hand(owner),
@@ -92,6 +92,19 @@ mod tests {
     #[case::a_placeholder(
         secret("s").value("K", "live").declares(&[("K", "")]).owned("kubectl-patch", Update, &["K"]), &[])]
     #[case::owners_of_no_key_at_all(changed().owned("kubectl-client-side-apply", Update, &[]), &[])]
+    #[case::of_a_release_by_hand(
+        secret("s").value("K", "live").released(&[("K", "declared")]).owned("kubectl-edit", Update, &["K"]),
+        &["ValueDiffers K (kubectl-edit)"])]
+    #[case::of_a_release_by_hand_after_server_side_apply(
+        secret("s").value("K", "live").released(&[("K", "declared")]).owned("helm", Apply, &["A", "K"])
+            .owned("kubectl-edit", Update, &["K"]),
+        &["ValueDiffers K (kubectl-edit)"])]
+    #[case::of_a_release_by_a_webhook(
+        secret("s").value("K", "live").released(&[("K", "declared")]).owned("helm", Update, &["K"]), &[])]
+    #[case::of_a_release_and_an_applier(
+        secret("s").value("K", "live").released(&[("K", "declared")]).owned("kubectl", Apply, &["A"])
+            .owned("kubectl-edit", Update, &["K"]),
+        &[])]
     #[case::hidden_owners(changed(), &[])]
     fn a_value_that_a_hand_changed_differs(#[case] config: ConfigBuilder, #[case] expected: &[&str]) {
         assert_eq!(found(config), expected);

@@ -10,7 +10,7 @@ use crate::api::annotations::IGNORE_FINDINGS;
 use crate::api::drift_report::Baseline;
 use crate::model::config::Configs;
 use crate::model::decide::Decision;
-use crate::model::fields::{Manifest, Ownership};
+use crate::model::fields::{Manifest, ManifestOrigin, Ownership};
 use crate::model::managers::Managers;
 use crate::model::names::Name;
 use crate::model::pod::{Phase, Pod};
@@ -90,10 +90,16 @@ impl WorkloadSight<'_> {
     pub(super) fn baseline(&self) -> Baseline {
         let fields = &self.workload.fields;
         match fields.manifest {
-            Manifest::Current { .. } => Baseline::LastApplied,
+            Manifest::Current { origin: ManifestOrigin::LastApplied, .. } => Baseline::LastApplied,
+            Manifest::Current { origin: ManifestOrigin::HelmRelease, .. } => Baseline::HelmRelease,
             _ if fields.appliers().any(|applier| self.managers.declares_fields(applier)) => Baseline::ManagedFields,
             Manifest::Absent | Manifest::Broken | Manifest::Foreign | Manifest::Overtaken => Baseline::None,
         }
+    }
+
+    /// Whether a manifest says what is declared, so that the values are known.
+    pub(super) fn has_manifest(&self) -> bool {
+        matches!(self.workload.fields.manifest, Manifest::Current { .. })
     }
 
     fn notes(&self) -> Vec<Note> {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::workload::Subject;
 use crate::api::annotations::IGNORE;
-use crate::api::drift_report::{Baseline, Consumer, FindingStatus};
+use crate::api::drift_report::{Baseline, Consumer, FindingStatus, Source};
 use crate::api::ignore::Ignore;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
@@ -33,6 +33,8 @@ pub struct ConfigExplanation {
     pub baseline: Baseline,
     /// What makes it the baseline; or why there is none.
     pub baseline_message: String,
+    /// Who must mend it, where it says so.
+    pub source: Option<Source>,
     /// What is worth knowing beside.
     pub notes: Vec<String>,
     /// Who owns which keys.
@@ -96,6 +98,7 @@ pub fn of_config(config: &Config, managers: &Managers, consumers: &Consumers) ->
         rolls_nobody: rolls_nobody(config),
         baseline: declared.baseline(),
         baseline_message: baseline_message(config, &declared),
+        source: config.origin.as_ref().and_then(|origin| origin.source.clone()),
         notes: notes.map(|note| note.to_string()).collect(),
         managers: config.managed_fields.iter().flatten().filter_map(OwnedKeys::of).collect(),
         keys: keys(config, &declared, managers, consumers),
@@ -114,8 +117,16 @@ fn baseline_message(config: &Config, declared: &Declared<'_>) -> String {
         LastApplied::Foreign => "the annotation of kubectl apply is about another object, as controllers copy it",
         LastApplied::Declares(_) => return format!("annotation {ANNOTATION} of kubectl apply"),
     };
+    let release = config.release();
+    if let (Declared::HelmRelease(_), Some(release)) = (declared, release) {
+        return format!("{annotation}; declared is what the manifest of Helm release {release} has");
+    }
+    let unread = release.map(|release| {
+        format!("{annotation}, and Helm release {release} declares nothing of it that is known: see helm history, and deploy it")
+    });
+    let annotation = unread.as_deref().unwrap_or(annotation);
     match declared {
-        Declared::LastApplied(_) | Declared::ManagedFields(_) => {
+        Declared::LastApplied(_) | Declared::HelmRelease(_) | Declared::ManagedFields(_) => {
             format!("{annotation}; declared is what an applier owns by server-side apply")
         }
         Declared::Nothing if config.managed_fields.is_none() => {

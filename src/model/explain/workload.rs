@@ -9,7 +9,7 @@ use super::sought::{Known, Sought, Unknown};
 use super::why::{Verdict, Why};
 use crate::api::annotations::AUTO_RELOAD;
 use crate::api::auto_reload::AutoReload;
-use crate::api::drift_report::DriftReport;
+use crate::api::drift_report::{DriftReport, Source};
 use crate::api::opt_in::OptIn;
 use crate::api::reload_status::ReloadStatus;
 use crate::api::vocabulary::Vocabulary;
@@ -82,6 +82,8 @@ pub struct WorkloadExplanation {
     /// Whether changes roll it at all, and why.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// Who must mend it where it drifts, if it says so.
+    pub source: Option<Source>,
     /// What its annotations have wrong.
     pub problems: Vec<String>,
     /// What would keep its new pods from starting: while there is any, a rollout is held.
@@ -106,6 +108,7 @@ pub fn of_workload(sight: &WorkloadSight<'_>) -> WorkloadExplanation {
         subject: Subject::from(&sight.workload.id),
         template_of: sight.referrer.map(Subject::from),
         verdict: Verdict::from(&why),
+        source: sight.workload.origin.as_ref().and_then(|origin| origin.source.clone()),
         problems: case.problems(),
         missing: case.missing(),
         readings: case.readings(),

@@ -40,9 +40,14 @@ pub(super) fn spec_of(id: &WorkloadId, annotation: Option<&str>) -> Result<Optio
     if !is_own {
         return Err(Manifest::Foreign);
     }
-    match as_the_api_reads_it(id.kind, manifest).map(|mut manifest| manifest.get_mut("spec").map(Value::take)) {
-        Some(Some(Value::Object(spec))) => Ok(Some(spec)),
-        _ => Err(Manifest::Broken),
+    declared_spec(id.kind, manifest).map(Some).ok_or(Manifest::Broken)
+}
+
+/// The spec in a manifest of this kind; `None` if it does not have the kind's form.
+pub fn declared_spec(kind: WorkloadKind, manifest: Value) -> Option<Map<String, Value>> {
+    match as_the_api_reads_it(kind, manifest)?.get_mut("spec").map(Value::take) {
+        Some(Value::Object(spec)) => Some(spec),
+        _ => None,
     }
 }
 

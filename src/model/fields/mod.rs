@@ -10,7 +10,7 @@ mod compare;
 mod manifest;
 mod path;
 
-pub use manifest::CustomSpec;
+pub use manifest::{CustomSpec, declared_spec};
 
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::model::last_applied::ANNOTATION;
 use crate::model::managed_fields::Operation;
-use crate::model::managers::is_kubectl_apply_of_fields;
+use crate::model::managers::{is_helm, is_kubectl_apply_of_fields};
 use crate::model::names::{WorkloadId, WorkloadKind};
 
 /// The facts about the declared fields of one workload.
@@ -59,9 +59,20 @@ pub enum Manifest {
     Overtaken,
     /// It says what is declared.
     Current {
+        /// Where it stands.
+        origin: ManifestOrigin,
         /// Whether the number of pods is.
         replicas: Replicas,
     },
+}
+
+/// Where a manifest stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ManifestOrigin {
+    /// In the annotation of `kubectl apply`.
+    LastApplied,
+    /// In its Helm release.
+    HelmRelease,
 }
 
 /// Whether a manifest says how many pods there are.
@@ -152,25 +163,56 @@ pub struct Shared {
 /// A workload has room for so many differences and additions each, and for so many groups of writers.
 const ROOM: usize = 100;
 
+impl ManifestOrigin {
+    /// Whether this server-side apply was of the very manifest, which it keeps up to date.
+    fn is_applied_by(self, applier: &FieldOwner) -> bool {
+        match self {
+            Self::LastApplied => is_kubectl_apply_of_fields(applier),
+            Self::HelmRelease => is_helm(&applier.manager),
+        }
+    }
+}
+
 impl Fields {
-    /// The facts about an object with this spec.
+    /// The facts about an object with this spec, by its annotation of `kubectl apply`.
     pub fn of(id: &WorkloadId, metadata: &ObjectMeta, spec: &impl Serialize) -> Self {
-        let owners = Owners::of(metadata);
-        let owned = owners.of_field("spec");
-        let template = template_of(id.kind);
-        let writers = owned.owners_beside(&[template, &["metadata", "annotations"]].concat());
         let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION));
         let declared = manifest::spec_of(id, annotation.map(String::as_str));
+        let declared = declared.as_ref().map(Option::as_ref).map_err(|manifest| *manifest);
+        Self::compared(id.kind, &Owners::of(metadata), declared, ManifestOrigin::LastApplied, spec)
+    }
+
+    /// The facts about an object with this spec, by what its Helm release declares.
+    pub fn of_release(
+        kind: WorkloadKind,
+        metadata: &ObjectMeta,
+        declared: &Map<String, Value>,
+        spec: &impl Serialize,
+    ) -> Self {
+        let owners = Owners::of(metadata).with_manifest_by(is_helm);
+        Self::compared(kind, &owners, Ok(Some(declared)), ManifestOrigin::HelmRelease, spec)
+    }
+
+    fn compared(
+        kind: WorkloadKind,
+        owners: &Owners<'_>,
+        declared: Result<Option<&Map<String, Value>>, Manifest>,
+        origin: ManifestOrigin,
+        spec: &impl Serialize,
+    ) -> Self {
+        let owned = owners.of_field("spec");
+        let template = template_of(kind);
+        let writers = owned.owners_beside(&[template, &["metadata", "annotations"]].concat());
         let ownership = if owners.are_shown() { Ownership::Shown } else { Ownership::Hidden };
         let mut facts = Self { ownership, writers, ..Self::default() };
-        let overtaken = facts.appliers().any(|applier| !is_kubectl_apply_of_fields(applier));
-        facts.manifest = match &declared {
+        let overtaken = facts.appliers().any(|applier| !origin.is_applied_by(applier));
+        facts.manifest = match declared {
             Ok(Some(_)) if overtaken => Manifest::Overtaken,
-            Ok(Some(spec)) => Manifest::Current { replicas: replicas_in(spec) },
+            Ok(Some(spec)) => Manifest::Current { origin, replicas: replicas_in(spec) },
             Ok(None) => Manifest::Absent,
-            Err(manifest) => *manifest,
+            Err(manifest) => manifest,
         };
-        let declared = match &declared {
+        let declared = match declared {
             Ok(Some(spec)) if !overtaken => Declared::Manifest(Some(spec)),
             _ if facts.appliers().next().is_some() => Declared::Appliers,
             _ => return facts,
@@ -178,7 +220,7 @@ impl Fields {
         if let Ok(Value::Object(live)) = serde_json::to_value(spec) {
             facts.look(declared, template, &live, &owned);
         }
-        if let WorkloadKind::Custom(_) = id.kind {
+        if let WorkloadKind::Custom(_) = kind {
             facts.leave_out_members();
         }
         facts

@@ -22,7 +22,8 @@ pub struct FieldOwner {
     pub through: Through,
     /// Its last write to any of the fields that it owns.
     pub time: Option<Timestamp>,
-    /// Whether it wrote the last-applied annotation: then what it wrote beside came with the manifest.
+    /// Whether it wrote the last-applied annotation, or is Helm where its release is what counts: then what it wrote beside
+    /// came with the manifest.
     pub wrote_manifest: bool,
 }
 
@@ -47,6 +48,14 @@ impl<'a> Owners<'a> {
         let entries = metadata.managed_fields.iter().flatten().filter_map(read);
         let (all, fields) = entries.unzip();
         Self { all, fields }
+    }
+
+    /// The same where these managers, and no others, write the manifest.
+    pub fn with_manifest_by(mut self, is_applier: impl Fn(&Manager) -> bool) -> Self {
+        for owner in &mut self.all {
+            owner.wrote_manifest = owner.through == Through::Object && is_applier(&owner.manager);
+        }
+        self
     }
 
     /// Whether the object shows any.
