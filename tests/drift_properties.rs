@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use restamp::model::config::{Configs, SecretObject};
 use restamp::model::consumers::Consumers;
 use restamp::model::drift::{Drift, WorkloadSight, drift_of, drift_of_workload};
+use restamp::model::helm::{ReleaseSecret, Releases};
 use restamp::model::managers::Managers;
 use restamp::model::revision::OwnPods;
 use restamp::model::workload::Workload;
@@ -135,7 +136,53 @@ fn so_does_the_same_workload() {
     assert_eq!(workload_drift(&workload_manifest(), field_owners()).unwrap().findings.len(), 2);
 }
 
+/// A Secret that a hand changed, and whose Helm release has these bytes in it.
+fn drift_of_released(release: &str) -> Option<Drift> {
+    let labels = json!({"owner": "helm", "name": "r", "version": "1", "status": "deployed"});
+    let secret: ReleaseSecret = serde_json::from_value(json!({
+        "type": "helm.sh/release.v1", "data": {"release": release},
+        "metadata": {"name": "sh.helm.release.v1.r.v1", "namespace": "ns", "labels": labels},
+    }))
+    .unwrap();
+    let (id, revision, release) = secret.read().unwrap();
+    let mut releases = Releases::default();
+    releases.insert(id, revision, release);
+    let mut secret: SecretObject = serde_json::from_value(json!({
+        "metadata": {
+            "name": "s", "namespace": "ns", "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "ns"},
+            "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:data": {"f:K": {}}}}],
+        },
+        "data": {"K": BASE64_STANDARD.encode("live")},
+    }))
+    .unwrap();
+    secret.config.compare_with(&releases);
+    drift_of(&secret.config, &Managers::default(), &Consumers::default())
+}
+
+/// As Helm keeps it.
+fn released(content: &str) -> String {
+    BASE64_STANDARD.encode(BASE64_STANDARD.encode(content))
+}
+
+#[test]
+fn a_release_that_is_whole_yields_a_finding() {
+    let manifest = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {K: declared}\n";
+    let drift = drift_of_released(&released(&json!({"manifest": manifest}).to_string())).unwrap();
+    assert_eq!(drift.findings.len(), 1);
+}
+
 proptest! {
+    #[test]
+    fn a_broken_release_yields_no_finding(text in ".{0,200}", cut in 0_usize..400) {
+        let manifest = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {K: declared}\n";
+        let whole = released(&json!({"manifest": manifest}).to_string());
+        let cut = whole.chars().take(cut.min(whole.len() - 8)).collect();
+        for release in [text.clone(), released(&text), cut] {
+            prop_assert_eq!(drift_of_released(&release).unwrap().findings, vec![]);
+        }
+    }
+
     #[test]
     fn a_broken_annotation_of_a_workload_yields_no_finding(text in "(?s).*") {
         let drift = workload_drift(&text, field_owners()).unwrap();

@@ -18,7 +18,7 @@ fn watch(out: Sender<Seen>, unread: UnreadNow) -> Watch {
         out,
         begun: watch::channel(true).1,
         gained: unbounded_channel().1,
-        first_list: FirstList::Streamed,
+        first_list: FirstList::Paged,
     }
 }
 
