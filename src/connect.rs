@@ -22,6 +22,15 @@ pub struct Target {
     context: Option<String>,
 }
 
+impl Target {
+    /// The same for kubectl.
+    pub fn as_flags(&self) -> Vec<String> {
+        let kubeconfig = self.kubeconfig.as_ref().map(|file| format!("--kubeconfig={}", file.display()));
+        let context = self.context.as_ref().map(|context| format!("--context={context}"));
+        kubeconfig.into_iter().chain(context).collect()
+    }
+}
+
 /// A client, and the address of the server that it asks.
 #[derive(Clone)]
 pub struct Connection {

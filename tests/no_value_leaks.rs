@@ -34,9 +34,11 @@ fn printed(input: &str, args: &[&str]) -> String {
     printed
 }
 
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 10] = [
     &["scan", "-o", "table"],
     &["scan", "-o", "wide"],
+    &["scan", "-o", "sarif"],
+    &["scan", "--explain"],
     &["scan", "-o", "json"],
     &["scan", "-o", "yaml"],
     &["explain", "secret/s"],

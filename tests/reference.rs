@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use clap::CommandFactory as _;
 use restamp::api::annotations;
 use restamp::cli::Cli;
+use restamp::model::managers::KNOWN;
 use restamp::operator::metrics::Metrics;
 
 const FILE: &str = "docs/reference.md";
@@ -15,8 +16,9 @@ const FILE: &str = "docs/reference.md";
 #[test]
 fn the_committed_reference_is_what_the_program_says() {
     let made = format!(
-        "# Reference\n\nMade from the program by `tests/reference.rs`; don't edit it.\n\n{}\n{}\n{}",
+        "# Reference\n\nMade from the program by `tests/reference.rs`; don't edit it.\n\n{}\n{}\n{}\n{}",
         annotation_table(),
+        manager_table(),
         flags(),
         metrics()
     );
@@ -31,6 +33,17 @@ fn annotation_table() -> String {
     let mut text = "## Annotations\n\n| annotation | on | value | what it does |\n|---|---|---|---|\n".to_owned();
     for meaning in annotations::ALL {
         writeln!(text, "| `{}` | {} | {} | {} |", meaning.name, meaning.on, meaning.values, meaning.does).unwrap();
+    }
+    text
+}
+
+fn manager_table() -> String {
+    let mut text = "## Field managers\n\nMore are named by `--applier` and `--hand`. Whoever is not known keeps its own keys: \
+                    so do reflector and replicator.\n\n| manager | operation | who | what it does with keys |\n|---|---|---|---|\n"
+        .to_owned();
+    for known in KNOWN {
+        let meaning = known.role.meaning();
+        writeln!(text, "| `{}` | {} | {} | {meaning} |", known.name, known.operation, known.who).unwrap();
     }
     text
 }

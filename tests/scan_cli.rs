@@ -288,3 +288,79 @@ fn the_example_of_the_readme_shows_six_stale_keys() {
     let scan = restamp(&["scan", "-o", "json", "--filename", example.to_str().unwrap()]);
     assert_eq!(found(&scan).len(), 6);
 }
+
+/// Every property of these parts of a SARIF log must be one that the schema of SARIF 2.1.0 has.
+const SARIF: [(&str, &[&str]); 11] = [
+    ("", &["$schema", "version", "runs"]),
+    ("/runs/0", &["tool", "columnKind", "results"]),
+    ("/runs/0/tool", &["driver"]),
+    ("/runs/0/tool/driver", &["name", "version", "rules"]),
+    (
+        "/runs/0/tool/driver/rules/0",
+        &["id", "name", "shortDescription", "fullDescription", "help", "defaultConfiguration"],
+    ),
+    ("/runs/0/results/0", &["ruleId", "ruleIndex", "level", "message", "locations", "partialFingerprints"]),
+    ("/runs/0/results/0/message", &["text"]),
+    ("/runs/0/results/0/locations/0", &["logicalLocations", "physicalLocation"]),
+    ("/runs/0/results/0/locations/0/logicalLocations/0", &["name", "kind", "fullyQualifiedName"]),
+    ("/runs/0/results/0/locations/0/physicalLocation", &["artifactLocation", "region"]),
+    ("/runs/0/results/0/locations/0/physicalLocation/region", &["startLine"]),
+];
+
+#[test]
+fn sarif_has_a_rule_for_each_type_and_a_result_for_each_finding_and_no_value() {
+    let folder = TempDir::new().unwrap();
+    let first = serde_saphyr::to_string(&secret("a", &[])).unwrap();
+    let yaml = format!("{first}---\n{}", serde_saphyr::to_string(&secret("b", &["K", "L"])).unwrap());
+    let path = file(&folder, "my objects.yaml", yaml.as_bytes());
+    let scan = restamp(&["scan", "-f", &path, "-o", "sarif"]);
+    assert!(scan.status.success() && !text(&scan.stdout).contains("MQ=="), "{}", text(&scan.stdout));
+    let log: Value = serde_json::from_slice(&scan.stdout).unwrap();
+    for (part, names) in SARIF {
+        let part = log.pointer(part).unwrap().as_object().unwrap();
+        assert!(part.keys().all(|name| names.contains(&name.as_str())), "{part:?}");
+    }
+    assert_eq!((&log["version"], &log["runs"][0]["tool"]["driver"]["name"]), (&json!("2.1.0"), &json!("restamp")));
+    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    assert!(rules.iter().all(|rule| rule["fullDescription"]["text"].is_string()), "{rules:?}");
+    assert_eq!(
+        rules.iter().map(|rule| rule["id"].as_str().unwrap()).collect::<std::collections::BTreeSet<_>>().len(),
+        11
+    );
+
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    for result in results {
+        let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
+        assert_eq!((&result["ruleId"], &result["level"]), (&rule["id"], &json!("warning")));
+        assert!(result["message"]["text"].is_string());
+        let physical = &result["locations"][0]["physicalLocation"];
+        assert!(physical["artifactLocation"]["uri"].as_str().unwrap().ends_with("/my%20objects.yaml"), "{physical}");
+        assert_eq!(physical["region"]["startLine"], json!(first.lines().count() + 1));
+    }
+    let names =
+        results.iter().map(|result| result["locations"][0]["logicalLocations"][0]["fullyQualifiedName"].clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["ns/Secret/b:K", "ns/Secret/b:L"]);
+}
+
+#[test]
+fn each_finding_is_explained_with_the_command_that_mends_it() {
+    let input = secret("it's", &["K", "L"]).to_string();
+    let said = text(&fed(&["scan", "-f", "-", "--explain"], input.as_bytes()).stdout);
+    let told = "\nStaleKey: Secret ns/it's\n  \
+                the key is live, yet no manifest declares it any more, and no apply removes it: remove it\n  \
+                kubectl patch 'secret/it'\\''s' --namespace=ns --type=json \
+                '--patch=[{\"op\":\"remove\",\"path\":\"/data/K\"},{\"op\":\"remove\",\"path\":\"/data/L\"}]'\n\n";
+    assert!(said.contains(told), "{said}");
+    assert!(!said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn the_wide_table_shows_keys_by_manager() {
+    let said = text(&fed(&["scan", "-f", "-", "-o", "wide"], secret("a", &["K", "L"]).to_string().as_bytes()).stdout);
+    let table = "\
+NAMESPACE   SUBJECT    MANAGER                     OPERATION   LAST WRITE   KEYS
+ns          Secret/a   kubectl-client-side-apply   Update      unknown      K
+                                                                            L
+";
+    assert!(said.contains(table), "{said}");
+}

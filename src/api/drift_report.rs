@@ -32,8 +32,12 @@ pub const MAX_FINDINGS: usize = 5_000;
     printcolumn = r#"{"name": "Subject", "type": "string", "jsonPath": ".spec.subject.name"}"#,
     printcolumn = r#"{"name": "In Sync", "type": "string", "description": "Whether the subject is as it is declared",
         "jsonPath": ".status.conditions[?(@.type==\"InSync\")].status"}"#,
+    printcolumn = r#"{"name": "Stale Keys", "type": "integer", "description": "How many keys are live, yet declared nowhere",
+        "jsonPath": ".status.counts.staleKeys"}"#,
+    printcolumn = r#"{"name": "Other", "type": "integer", "description": "How many other findings there are",
+        "jsonPath": ".status.counts.other"}"#,
     printcolumn = r#"{"name": "Drift", "type": "string", "description": "What was found, in short",
-        "jsonPath": ".status.conditions[?(@.type==\"InSync\")].message"}"#,
+        "jsonPath": ".status.conditions[?(@.type==\"InSync\")].message", "priority": 1}"#,
     printcolumn = r#"{"name": "Reload", "type": "string", "description": "How reloading stands, for a workload that is opted in",
         "jsonPath": ".status.reload.state"}"#,
     printcolumn = r#"{"name": "Last Reload", "type": "date", "description": "The last rollout that restamp caused",
@@ -133,6 +137,9 @@ pub struct DriftReportStatus {
     /// What says which keys or fields are declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// How much was found, also what a report has no room for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
     /// Where the subject comes from, where it says so itself: who must mend it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
@@ -151,6 +158,27 @@ pub struct DriftReportStatus {
     /// How reloading stands, for a workload that is opted in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reload: Option<ReloadStatus>,
+}
+
+/// How many findings there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Counts {
+    /// Keys that are live, yet declared nowhere.
+    #[schemars(with = "i32", range(min = 0))]
+    pub stale_keys: u32,
+    /// All other findings.
+    #[schemars(with = "i32", range(min = 0))]
+    pub other: u32,
+}
+
+impl Counts {
+    /// What these findings come to.
+    pub fn of(findings: &[FindingStatus]) -> Self {
+        let stale = findings.iter().filter(|finding| finding.r#type == FindingType::StaleKey).count();
+        let count = |many: usize| u32::try_from(many).unwrap_or(u32::MAX);
+        Self { stale_keys: count(stale), other: count(findings.len() - stale) }
+    }
 }
 
 /// What an object comes from.
@@ -290,7 +318,7 @@ pub struct FindingStatus {
     pub certainty: Option<Certainty>,
     /// How many pods it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(with = "Option<i32>", range(min = 0))]
     pub pods: Option<u32>,
     /// When the first of the containers that it is about started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -446,7 +474,7 @@ pub struct RunningDigest {
     /// The digest, as in `sha256:…`.
     pub digest: String,
     /// In how many pods it runs.
-    #[schemars(range(min = 0))]
+    #[schemars(with = "i32", range(min = 0))]
     pub pods: u32,
 }
 

@@ -131,6 +131,7 @@ impl Published {
                 configs: entries.optional(CONFIG_SELECTOR)?,
                 ignored: entries.list(IGNORED_CONFIG_KINDS, ",")?,
                 kinds: custom::kinds(&kinds),
+                unasked: BTreeSet::new(),
             },
             participation: Participation {
                 stakater,
@@ -195,6 +196,7 @@ mod tests {
                 configs: Some("app in (x,y),!legacy".parse().unwrap()),
                 ignored: [ConfigKind::Secret].into(),
                 kinds: custom::kinds(&kinds),
+                unasked: BTreeSet::new(),
             },
             participation: Participation {
                 stakater,

@@ -14,6 +14,7 @@ use crate::model::helm::{ReleaseId, Releases};
 use crate::model::names::{ConfigId, ConfigKind, Name, Uid, WorkloadId};
 use crate::model::namespace::Namespace;
 use crate::model::pod::Pod;
+use crate::model::report::{self, ReportKey};
 use crate::model::revision::OwnPods;
 use crate::model::workload::{OwnedReplicaSet, Workload};
 
@@ -27,6 +28,10 @@ pub struct Inventory {
     pods: BTreeMap<Uid, Vec<Pod>>,
     /// The ReplicaSets, by the Deployment that owns them.
     replica_sets: BTreeMap<Uid, Vec<OwnedReplicaSet>>,
+    /// Where in a file the objects stand, by their reports.
+    places: BTreeMap<ReportKey, Place>,
+    /// What is being read.
+    reading: Option<Place>,
     /// The latest moment that an object tells of.
     latest: Option<Timestamp>,
     /// The Helm releases, which come before the objects that name them.
@@ -43,11 +48,31 @@ pub struct Inventory {
     pub passed_over: usize,
 }
 
+/// Where an object stands: the document that it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as it was named.
+    pub file: String,
+    /// The document's first line.
+    pub line: usize,
+}
+
 impl Inventory {
+    /// What is taken in from now on stands here.
+    pub fn read_from(&mut self, place: Place) {
+        self.reading = Some(place);
+    }
+
+    /// Where the subject of this report stands, if that is a file.
+    pub fn place_of(&self, key: &ReportKey) -> Option<&Place> {
+        self.places.get(key)
+    }
+
     /// Takes a config in.
     pub fn add_config(&mut self, mut config: Config) {
         config.compare_with(&self.releases);
         self.latest = self.latest.max(config.created).max(config.last_write_of_values());
+        self.places.extend(self.reading.clone().map(|place| (report::key_of_config(&config.id), place)));
         self.configs.insert(config);
     }
 
@@ -68,6 +93,7 @@ impl Inventory {
 
     /// Takes in a workload.
     pub fn add_workload(&mut self, workload: Workload) {
+        self.places.extend(self.reading.clone().map(|place| (report::key_of_workload(&workload.id), place)));
         self.workloads.insert(workload.id.clone(), workload);
     }
 

@@ -7,6 +7,7 @@ mod input;
 mod inventory;
 mod live;
 pub mod run;
+mod sarif;
 pub mod scan;
 pub mod scope;
 mod table;

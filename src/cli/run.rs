@@ -14,12 +14,15 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::published::Mode;
+use crate::cli::appliers::Appliers;
 use crate::cli::scope::{self, ScopeArgs};
 use crate::connect::Target;
+use crate::model::drift_scope::{DriftScope, DriftSubjects};
 use crate::model::names::{Name, WorkloadKind};
 use crate::model::participation::{Participation, Stakater};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::rerun::Reruns;
+use crate::model::scope::Scope;
 use crate::model::selector::LabelSelector;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
@@ -54,6 +57,13 @@ pub struct Args {
     /// readers started
     #[arg(long, default_value = "as-is", value_name = "WHAT")]
     adopt: Adopt,
+    /// Of what drift is reported: consumed, which is workloads and the configs that they name; all, which is all configs too;
+    /// or off, which needs no rights on Jobs and CronJobs
+    #[arg(long, default_value = "consumed", value_name = "WHAT")]
+    drift: DriftSubjects,
+    /// Report drift in the namespaces with these labels only; what is rolled does not depend on it
+    #[arg(long, value_name = "LABELS", conflicts_with = "namespace")]
+    drift_namespace_selector: Option<LabelSelector>,
     /// How long a finding must be there before it is reported
     #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
     report_after: SignedDuration,
@@ -90,6 +100,8 @@ pub struct Args {
     #[arg(long, default_value = LOG, value_name = "FILTER", value_parser = log_filter)]
     log: String,
     #[command(flatten)]
+    appliers: Appliers,
+    #[command(flatten)]
     target: Target,
     // The last one: its heading is that of all flags behind it.
     #[command(flatten)]
@@ -108,6 +120,13 @@ pub enum Failure {
 }
 
 impl Args {
+    fn scope(&self) -> Scope {
+        // They are consumers in reports, and nothing else unless they are made again.
+        let is_unasked = self.drift == DriftSubjects::Off && !self.rerun_jobs;
+        let unasked = is_unasked.then_some([WorkloadKind::Job, WorkloadKind::CronJob]).into_iter().flatten().collect();
+        Scope { unasked, ..self.scope.clone().into() }
+    }
+
     fn participation(&self) -> Participation {
         Participation {
             stakater: match &self.stakater_namespace_selector {
@@ -132,13 +151,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         bind: args.bind,
         lease_seconds: args.lease_seconds,
         settings: Settings {
-            scope: Arc::new(args.scope.clone().into()),
+            scope: Arc::new(args.scope()),
             policy: Policy {
                 settle: args.settle,
                 on_create: args.on_create,
                 on_delete: args.on_delete,
                 adopt: args.adopt,
             },
+            drift: DriftScope { subjects: args.drift, namespaces: args.drift_namespace_selector.clone() },
+            managers: args.appliers.managers(),
             participation: args.participation(),
             mode: if args.dry_run { Mode::DryRun } else { Mode::Live },
             change_cause: if args.change_cause { ChangeCause::Write } else { ChangeCause::Omit },

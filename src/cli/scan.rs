@@ -1,6 +1,7 @@
 //! `restamp scan`: the reports that the operator would write, for a cluster or for files.
 
-use std::io::{self, Write};
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,12 +12,14 @@ use crate::api::drift_report::{Baseline, DriftReport};
 use crate::cli::appliers::Appliers;
 use crate::cli::inventory::Inventory;
 use crate::cli::live::{self, Live};
-use crate::cli::table::printable;
-use crate::cli::{Failure, input, table};
+use crate::cli::table::{Colours, printable};
+use crate::cli::{Failure, input, sarif, table};
 use crate::connect::Target;
-use crate::model::drift::{Note, WorkloadSight, drift_of, drift_of_workload};
+use crate::model::config::Config;
+use crate::model::drift::{Note, Patient, WorkloadSight, drift_of, drift_of_workload, remedy};
+use crate::model::explain::OwnedKeys;
 use crate::model::managers::Managers;
-use crate::model::names::ConfigKind;
+use crate::model::names::{ConfigId, ConfigKind};
 use crate::model::report;
 
 /// What `--exit-code` exits with if there is drift; 1 is for errors, and 2 for wrong usage.
@@ -38,6 +41,9 @@ pub struct Args {
     /// The form of the output.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    /// Say of each finding what it means, and the command that mends it.
+    #[arg(long)]
+    explain: bool,
     /// Exit with 3 if there is drift.
     #[arg(long)]
     exit_code: bool,
@@ -47,17 +53,19 @@ pub struct Args {
     target: Target,
 }
 
-#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
     /// For a person.
     #[default]
     Table,
-    /// The same, with causes and baselines.
+    /// The same, with causes, baselines, and the keys of configs by manager.
     Wide,
     /// A list object.
     Json,
     /// A list object.
     Yaml,
+    /// For code hosts and editors: SARIF 2.1.0.
+    Sarif,
 }
 
 /// Scans, and prints what it finds on `out`; what else there is to say goes to `log`.
@@ -65,7 +73,7 @@ pub fn run(args: &Args, out: &mut impl Write, log: &mut impl Write) -> Result<Ex
     let now = Timestamp::now();
     let inventory = args.inventory(log)?;
     let found = Found::of(&inventory, args, now);
-    found.say(args, now, out, log).map_err(Failure::Output)?;
+    found.say(args, &inventory, now, out, log).map_err(Failure::Output)?;
     Ok(if args.exit_code && found.drifts() { ExitCode::from(DRIFT) } else { ExitCode::SUCCESS })
 }
 
@@ -188,7 +196,14 @@ impl Found {
         self.reports.iter().any(has_findings)
     }
 
-    fn say(&self, args: &Args, now: Timestamp, out: &mut impl Write, log: &mut impl Write) -> io::Result<()> {
+    fn say(
+        &self,
+        args: &Args,
+        inventory: &Inventory,
+        now: Timestamp,
+        out: &mut impl Write,
+        log: &mut impl Write,
+    ) -> io::Result<()> {
         if self.owners_hidden > 0 {
             let count = self.owners_hidden;
             writeln!(
@@ -198,8 +213,12 @@ impl Found {
             )?;
         }
         match args.output {
-            Output::Table => self.as_table(table::of, now, out),
-            Output::Wide => self.as_table(table::wide, now, out),
+            Output::Table => self.as_table(table::of, args, inventory, now, out).and_then(|()| self.in_words(out)),
+            Output::Wide => self.as_table(table::wide, args, inventory, now, out).and_then(|()| self.in_words(out)),
+            Output::Sarif => {
+                serde_json::to_writer_pretty(&mut *out, &sarif::of(&self.reports, inventory))?;
+                writeln!(out)
+            }
             Output::Json => {
                 serde_json::to_writer_pretty(&mut *out, &List::of(&self.reports))?;
                 writeln!(out)
@@ -211,15 +230,63 @@ impl Found {
         }
     }
 
+    /// Who owns which keys of the configs that there is something to say about.
+    fn owned_keys(&self, inventory: &Inventory) -> Vec<(ConfigId, OwnedKeys)> {
+        let configs = self.reports.iter().filter_map(|report| config_of(report, inventory));
+        let owned = configs.flat_map(|config| {
+            let owners = config.managed_fields.iter().flatten().filter_map(OwnedKeys::of);
+            owners.map(|owned| (config.id.clone(), owned))
+        });
+        owned.collect()
+    }
+
+    /// What each finding means and the command that mends it, once for all that one command mends.
+    fn explain(&self, connection: &[String], inventory: &Inventory, out: &mut impl Write) -> io::Result<()> {
+        for report in &self.reports {
+            let patient = Patient { report, config: config_of(report, inventory), connection };
+            let mut told = BTreeSet::new();
+            for finding in report.status.iter().flat_map(|status| &status.findings) {
+                let command = remedy(&patient, finding);
+                if told.insert((finding.r#type, command.clone())) {
+                    let subject = &report.spec.subject;
+                    let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
+                    let title = format!("{}: {} {namespace}/{}", finding.r#type, subject.kind, subject.name);
+                    writeln!(out, "\n{}", table::printable(&title))?;
+                    writeln!(out, "  {}", finding.r#type.meaning())?;
+                    writeln!(out, "  {}", table::printable(&command))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn as_table(
         &self,
-        table: fn(&[DriftReport], Timestamp) -> String,
+        table: fn(&[DriftReport], Colours, Timestamp) -> String,
+        args: &Args,
+        inventory: &Inventory,
         now: Timestamp,
         out: &mut impl Write,
     ) -> io::Result<()> {
         if self.drifts() {
-            write!(out, "{}", table(&self.reports, now))?;
+            let colours = Colours::of(io::stdout().is_terminal(), std::env::var_os("NO_COLOR").as_deref());
+            write!(out, "{}", table(&self.reports, colours, now))?;
         }
+        if args.output == Output::Wide {
+            let owned = self.owned_keys(inventory);
+            if !owned.is_empty() {
+                write!(out, "\n{}", table::owned_keys(&owned, now))?;
+            }
+        }
+        if args.explain {
+            self.explain(&args.target.as_flags(), inventory, out)?;
+        }
+        let has_more = args.explain || args.output == Output::Wide;
+        if has_more && !self.reports.is_empty() { writeln!(out) } else { Ok(()) }
+    }
+
+    /// What there is to say in sentences, and how much was looked at.
+    fn in_words(&self, out: &mut impl Write) -> io::Result<()> {
         for report in &self.reports {
             let subject = &report.spec.subject;
             let namespace = report.metadata.namespace.as_deref().unwrap_or_default();
@@ -240,6 +307,13 @@ impl Found {
             "{configs} configs and {workloads} workloads looked at: {verdict}, {without_baseline} without a baseline"
         )
     }
+}
+
+/// The config that a report is about, if it is one.
+fn config_of<'a>(report: &DriftReport, inventory: &'a Inventory) -> Option<&'a Config> {
+    let kind = report.spec.subject.kind.parse().ok()?;
+    let namespace = report.metadata.namespace.as_deref()?.into();
+    inventory.configs().get(&ConfigId { kind, namespace, name: report.spec.subject.name.clone() })
 }
 
 fn has_findings(report: &DriftReport) -> bool {

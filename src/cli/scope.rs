@@ -41,7 +41,7 @@ impl From<ScopeArgs> for Scope {
         };
         let ignored = args.ignore_config_kind.into_iter().collect();
         let kinds = custom::kinds(&args.workload_kind);
-        Self { namespaces, configs: args.config_selector, ignored, kinds }
+        Self { namespaces, configs: args.config_selector, ignored, kinds, unasked: BTreeSet::new() }
     }
 }
 

@@ -1,19 +1,39 @@
 //! Tables for a person; and the reports as one.
 
+use std::ffi::OsStr;
+
 use comfy_table::presets::NOTHING;
-use comfy_table::{ContentArrangement, Table};
+use comfy_table::{Cell, Color, ContentArrangement, Table};
 use jiff::Timestamp;
 
-use crate::api::drift_report::{Cause, Consumer, DriftReport, FindingStatus};
+use crate::api::drift_report::{Cause, Certainty, Consumer, DriftReport, FindingStatus};
+use crate::model::explain::OwnedKeys;
+use crate::model::names::ConfigId;
+
+/// Whether a table is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colours {
+    /// It is: a person reads it on a terminal.
+    On,
+    /// It is plain text.
+    Off,
+}
+
+impl Colours {
+    /// On a terminal, unless `NO_COLOR` says something: <https://no-color.org>.
+    pub fn of(is_terminal: bool, no_color: Option<&OsStr>) -> Self {
+        if is_terminal && no_color.is_none_or(OsStr::is_empty) { Self::On } else { Self::Off }
+    }
+}
 
 /// One row for each finding.
-pub fn of(reports: &[DriftReport], now: Timestamp) -> String {
-    let rows = findings(reports).map(|(report, finding)| row(report, finding, now));
-    laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
+pub fn of(reports: &[DriftReport], colours: Colours, now: Timestamp) -> String {
+    let rows = findings(reports).map(|(report, finding)| coloured(row(report, finding, now), finding, colours));
+    cells_laid_out(["NAMESPACE", "SUBJECT", "FINDING", "KEY OR FIELD", "WRITTEN BY", "AGE", "CONSUMERS"], rows)
 }
 
 /// The same, with each finding's cause, what says which keys are declared, and who must mend it.
-pub fn wide(reports: &[DriftReport], now: Timestamp) -> String {
+pub fn wide(reports: &[DriftReport], colours: Colours, now: Timestamp) -> String {
     let rows = findings(reports).map(|(report, finding)| {
         let [namespace, subject, r#type, key, manager, age, consumers] = row(report, finding, now);
         let cause = finding.cause.map_or_else(|| "-".to_owned(), |cause| cause.to_string());
@@ -21,7 +41,8 @@ pub fn wide(reports: &[DriftReport], now: Timestamp) -> String {
         let baseline = baseline.map_or_else(|| "-".to_owned(), |baseline| baseline.to_string());
         let source = report.status.as_ref().and_then(|status| status.source.as_ref());
         let source = source.map_or_else(|| "-".to_owned(), ToString::to_string);
-        [namespace, subject, r#type, key, manager, age, cause, baseline, source, consumers]
+        let row = [namespace, subject, r#type, key, manager, age, cause, baseline, source, consumers];
+        coloured(row, finding, colours)
     });
     let header = [
         "NAMESPACE",
@@ -35,7 +56,28 @@ pub fn wide(reports: &[DriftReport], now: Timestamp) -> String {
         "SOURCE",
         "CONSUMERS",
     ];
-    laid_out(header, rows)
+    cells_laid_out(header, rows)
+}
+
+/// Who owns which keys of these configs.
+pub fn owned_keys(owned: &[(ConfigId, OwnedKeys)], now: Timestamp) -> String {
+    let rows = owned.iter().map(|(id, OwnedKeys { manager, operation, since, keys })| {
+        let since = since.map_or_else(|| "unknown".to_owned(), |since| age(since, now));
+        let keys: Vec<&str> = keys.iter().map(|key| key.as_str()).collect();
+        let subject = format!("{}/{}", id.kind, id.name);
+        [id.namespace.to_string(), subject, manager.to_string(), operation.to_string(), since, keys.join("\n")]
+    });
+    laid_out(["NAMESPACE", "SUBJECT", "MANAGER", "OPERATION", "LAST WRITE", "KEYS"], rows)
+}
+
+/// The type stands out: what is certain more than what is likely.
+fn coloured<const N: usize>(row: [String; N], finding: &FindingStatus, colours: Colours) -> [Cell; N] {
+    let r#type = finding.r#type.to_string();
+    let colour = if finding.certainty == Some(Certainty::Likely) { Color::Yellow } else { Color::Red };
+    row.map(|text| {
+        let cell = Cell::new(printable(&text));
+        if colours == Colours::On && text == r#type { cell.fg(colour) } else { cell }
+    })
 }
 
 fn findings(reports: &[DriftReport]) -> impl Iterator<Item = (&DriftReport, &FindingStatus)> {
@@ -47,11 +89,16 @@ fn findings(reports: &[DriftReport]) -> impl Iterator<Item = (&DriftReport, &Fin
 
 /// Rows below a header, in columns.
 pub fn laid_out<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    cells_laid_out(header, rows.into_iter().map(|row| row.map(|text| Cell::new(printable(&text)))))
+}
+
+fn cells_laid_out<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Cell; N]>) -> String {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    // Whether it is a terminal is known to whoever made the cells.
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled).enforce_styling();
     table.set_header(header);
     for row in rows {
-        table.add_row(row.map(|cell| printable(&cell)));
+        table.add_row(row);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 3));
@@ -86,7 +133,7 @@ fn row(report: &DriftReport, finding: &FindingStatus, now: Timestamp) -> [String
 }
 
 /// What a finding is about: the key, the field and both its values, the object that is not there, or the container.
-fn place(finding: &FindingStatus) -> String {
+pub fn place(finding: &FindingStatus) -> String {
     let FindingStatus { object, key, path, container, declared, live, .. } = finding;
     match (object, key, path, container) {
         (Some(object), Some(key), ..) => format!("{object}[{key}]"),
@@ -179,14 +226,14 @@ ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d       
         let origin = Some(Origin { source: Some(source), release: None }.into());
         let config = Config { origin, ..secret("s").build() };
         let reports = [report::of_config(&config, report::status_of(drift, now))];
-        assert_eq!(of(&reports, now), expected);
+        assert_eq!(of(&reports, Colours::Off, now), expected);
         let expected = "\
 NAMESPACE   SUBJECT    FINDING         KEY OR FIELD   WRITTEN BY       AGE       CAUSE     BASELINE      SOURCE             CONSUMERS
 ns          Secret/s   StaleKey        OLD            nobody owns it   unknown   Unowned   LastApplied   Application shop   none
 ns          Secret/s   UndeclaredKey   K              kubectl-edit     3d        -         LastApplied   Application shop   Deployment/w app (envFrom)
                                                                                                                             Deployment/w init (envFrom P_K)
 ";
-        assert_eq!(wide(&reports, now), expected);
+        assert_eq!(wide(&reports, Colours::Off, now), expected);
     }
 
     #[test]
@@ -203,7 +250,7 @@ ns          Deployment/w   MixedDigests     app            -            -     -
 ns          Deployment/w   RolloutStalled   -              -            -     -
 ";
         let reports = [report::of_workload(&deployment("w").build(), report::status_of(drift, now))];
-        assert_eq!(of(&reports, now), expected);
+        assert_eq!(of(&reports, Colours::Off, now), expected);
     }
 
     #[test]
@@ -227,7 +274,29 @@ ns          Deployment/w   UndeclaredField    containers[app].env[A]            
 ns          Deployment/w   MissingReference   Secret/absent[K]                                -             -     -
 ";
         let reports = [report::of_workload(&deployment("w").build(), report::status_of(drift, now))];
-        assert_eq!(of(&reports, now), expected);
+        assert_eq!(of(&reports, Colours::Off, now), expected);
+    }
+
+    #[rstest]
+    #[case::a_terminal(true, None, Colours::On)]
+    #[case::no_terminal(false, None, Colours::Off)]
+    #[case::unwanted(true, Some("1"), Colours::Off)]
+    #[case::an_empty_wish_is_none(true, Some(""), Colours::On)]
+    fn a_table_is_coloured_on(#[case] is_terminal: bool, #[case] no_color: Option<&str>, #[case] expected: Colours) {
+        assert_eq!(Colours::of(is_terminal, no_color.map(OsStr::new)), expected);
+    }
+
+    #[test]
+    fn colours_change_nothing_but_the_type_of_what_was_found() {
+        let now = "2026-11-30T12:00:00Z".parse().unwrap();
+        let findings = vec![Finding::StaleKey { key: "OLD".into(), cause: StaleCause::Unowned, consumers: vec![] }];
+        let drift = Drift { baseline: Baseline::LastApplied, findings, notes: vec![] };
+        let reports = [report::of_config(&secret("s").build(), report::status_of(drift, now))];
+        let (plain, coloured) = (of(&reports, Colours::Off, now), of(&reports, Colours::On, now));
+        assert!(!plain.contains('\u{1b}'), "{plain}");
+        assert!(coloured.contains("StaleKey") && coloured.contains('\u{1b}'), "{coloured}");
+        let letters = |text: &str| text.replace("\u{1b}[38;5;9m", "").replace("\u{1b}[39m", "");
+        assert_eq!(letters(&coloured), plain);
     }
 
     #[rstest]

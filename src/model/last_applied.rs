@@ -4,8 +4,12 @@
 //! <https://kubernetes.io/docs/tasks/manage-kubernetes-objects/declarative-config/>
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain, Value};
 use crate::model::names::{ConfigId, KeyName, Name};
@@ -37,7 +41,7 @@ pub(crate) struct RawLastApplied<E>(Option<Manifest<E>>);
 pub(crate) struct Manifest<E> {
     api_version: Option<String>,
     kind: Option<String>,
-    metadata: ManifestMetadata,
+    metadata: Object<ManifestMetadata>,
     data: Option<BTreeMap<KeyName, Option<Value<E>>>>,
     binary_data: Option<BTreeMap<KeyName, Option<Value<Base64>>>>,
     string_data: Option<BTreeMap<KeyName, Option<Value<Plain>>>>,
@@ -49,10 +53,34 @@ struct ManifestMetadata {
     namespace: Option<Name>,
 }
 
+/// What is read from a JSON object alone: serde would also take a list for a struct's fields in their order.
+#[derive(Debug)]
+struct Object<T>(T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: DeserializeOwned> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
 impl<E: Encoding> RawLastApplied<E> {
     /// Parses the annotation's text.
     pub(crate) fn parse(text: &str) -> Self {
-        Self(serde_json::from_str(text).ok())
+        Self(serde_json::from_str(text).ok().map(|Object(manifest)| manifest))
     }
 
     /// What it says about this object.
@@ -71,8 +99,8 @@ impl<E: Encoding> Manifest<E> {
     fn is_of(&self, config: &ConfigId) -> bool {
         self.api_version.as_deref() == Some("v1")
             && self.kind.as_deref() == Some(config.kind.as_str())
-            && self.metadata.name.as_ref() == Some(&config.name)
-            && self.metadata.namespace.as_ref() == Some(&config.namespace)
+            && self.metadata.0.name.as_ref() == Some(&config.name)
+            && self.metadata.0.namespace.as_ref() == Some(&config.namespace)
     }
 
     /// The declared keys. A null asks for removal; `stringData` wins over `data`, as the API server has it.
@@ -140,6 +168,8 @@ mod tests {
     #[case::cut("{\"apiVersion\":\"v1\",\"data\":{")]
     #[case::empty("")]
     #[case::a_list("[]")]
+    #[case::a_list_of_what_a_manifest_has(r#"["v1","Secret",{"name":"s","namespace":"ns"},{"A":"MQ=="},null,null]"#)]
+    #[case::a_list_for_the_metadata(r#"{"apiVersion":"v1","kind":"Secret","metadata":["s","ns"],"data":{"A":"MQ=="}}"#)]
     #[case::a_number_for_a_value(
         r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"ns"},"data":{"A":1}}"#
     )]

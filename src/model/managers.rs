@@ -1,7 +1,11 @@
 //! Who is who among field managers. The lists are data; what follows from them is the owner table of [`crate::model::drift`].
 //!
 //! kubectl names itself after the command; a browser's dashboards send the browser's name, since the API server takes
-//! the first word of the user agent where a client gives no manager.
+//! the first word of the user agent where a client gives no manager. Where the names come from: kubectl's commands set
+//! theirs (`FieldManagerClientSideApply` and the like in its sources), Argo CD has `ArgoCDSSAManager`, Helm and Flux's Helm
+//! controller `kube.ManagedFieldsManager`, External Secrets `fieldOwnerTemplate`, sealed-secrets is called after its binary
+//! (bitnami/sealed-secrets issue 1682), and cert-manager and Terraform send a user agent. Reflector and replicator are not
+//! known by a name of their own: both write all keys of a copy, and count as anybody else does.
 
 use std::collections::BTreeSet;
 
@@ -14,43 +18,128 @@ pub const FIELD_MANAGER: &str = "restamp";
 /// kubectl's own name: what it is called where it doesn't say which command it is.
 const KUBECTL: &str = "kubectl";
 
-/// Managers that write manifests: what they own by Apply is declared.
-const APPLIERS: [&str; 6] = [KUBECTL, "argocd-controller", "kustomize-controller", "helm-controller", "helm", "flux"];
+/// What a manager is that everybody knows, by how it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Its name; one that ends in `*` stands for all that begin like this.
+    pub name: &'static str,
+    /// How it writes.
+    pub operation: Operation,
+    /// What follows from that.
+    pub role: Role,
+    /// Who it is, and what it does with keys that are no longer wanted.
+    pub who: &'static str,
+}
 
-/// Managers whose Update leaves a key behind when it goes from the manifest. `kubectl` is what old versions called
-/// every command.
-const LEAVERS: [&str; 7] = [
-    "kubectl-client-side-apply",
-    KUBECTL,
-    "kubectl-create",
-    "kubectl-replace",
-    "before-first-apply",
-    "argocd-controller",
-    "argocd-application-controller",
-];
+/// What follows from who wrote a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Writes manifests, and prunes by itself what they no longer declare: what it owns is declared.
+    Declares,
+    /// Writes manifests, and leaves behind what they no longer declare.
+    Leaves,
+    /// Stands for a person's single command.
+    Hand,
+    /// Keeps its keys by itself, and says nothing of others: no finding, and no baseline.
+    Keeps,
+}
 
-/// Managers that stand for a person's single command.
-const HANDS: [&str; 16] = [
-    "kubectl-edit",
-    "kubectl-patch",
-    "kubectl-set",
-    "kubectl-label",
-    "kubectl-annotate",
-    // `rollout pause`, and `rollout restart`, whose annotation is nobody's business.
-    "kubectl-rollout",
-    "rancher",
-    // The consoles of OpenShift and others, in a browser.
-    "Mozilla",
-    // Lens and its forks.
-    "node-fetch",
-    "Lens",
-    "lens",
-    "k9s",
-    "headlamp",
-    "dashboard",
-    "dashboard-api",
-    "kubernetes-dashboard",
-];
+impl Role {
+    /// For the reference.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Declares => "declares its keys, and prunes them",
+            Self::Leaves => "leaves keys behind: `StaleKey`",
+            Self::Hand => "a person's command: `UndeclaredKey`",
+            Self::Keeps => "keeps its own keys: no finding, no baseline",
+        }
+    }
+}
+
+const fn known(name: &'static str, operation: Operation, role: Role, who: &'static str) -> Known {
+    Known { name, operation, role, who }
+}
+
+/// Everybody who is known. Whoever is not here keeps its keys.
+pub const KNOWN: [Known; 36] = {
+    use Operation::{Apply, Update};
+    use Role::{Declares, Hand, Keeps, Leaves};
+    [
+        known(KUBECTL, Apply, Declares, "`kubectl apply --server-side`"),
+        known(
+            "kubectl-client-side-apply",
+            Update,
+            Leaves,
+            "`kubectl apply`, which never prunes what came by `stringData`",
+        ),
+        known(KUBECTL, Update, Leaves, "every command of kubectl before 1.18"),
+        known("kubectl-create", Update, Leaves, "`kubectl create`: no later apply knows of its keys"),
+        known("kubectl-replace", Update, Leaves, "`kubectl replace`: no later apply knows of its keys"),
+        known("before-first-apply", Update, Leaves, "what was there before the first server-side apply"),
+        known("argocd-controller", Apply, Declares, "Argo CD with `ServerSideApply=true`"),
+        known("argocd-controller", Update, Leaves, "Argo CD, which applies as kubectl does"),
+        known("argocd-application-controller", Update, Leaves, "the same, in older versions"),
+        known("kustomize-controller", Apply, Declares, "Flux, which takes over what kubectl left"),
+        known("flux", Apply, Declares, "Flux, `flux install` and `bootstrap`"),
+        known("helm", Apply, Declares, "Helm 4"),
+        known("helm", Update, Keeps, "Helm 3, which prunes by its last manifest; what is stale is seen by its release"),
+        known("helm-controller", Apply, Declares, "Flux's Helm controller, with Helm 4"),
+        known("helm-controller", Update, Keeps, "the same with Helm 3"),
+        known(
+            "Terraform",
+            Apply,
+            Keeps,
+            "Terraform's `kubernetes_manifest` and `kubernetes_config_map_v1_data`, which owns some keys of a config of others",
+        ),
+        known(
+            "HashiCorp",
+            Update,
+            Keeps,
+            "Terraform's typed resources: a plan compares all keys, and removes what is not wanted",
+        ),
+        known(
+            "externalsecrets.external-secrets.io/*",
+            Update,
+            Keeps,
+            "External Secrets, also with `creationPolicy: Merge`",
+        ),
+        known("controller", Update, Keeps, "sealed-secrets: replaces all keys, or patches some"),
+        known(
+            "cert-manager-certificates-issuing",
+            Apply,
+            Keeps,
+            "cert-manager, which applies `tls.crt`, `tls.key` and `ca.crt`",
+        ),
+        known("kubectl-edit", Update, Hand, "`kubectl edit`"),
+        known("kubectl-patch", Update, Hand, "`kubectl patch`"),
+        known("kubectl-set", Update, Hand, "`kubectl set`"),
+        known("kubectl-label", Update, Hand, "`kubectl label`"),
+        known("kubectl-annotate", Update, Hand, "`kubectl annotate`"),
+        known("kubectl-rollout", Update, Hand, "`kubectl rollout pause` and `restart`"),
+        known("rancher", Update, Hand, "Rancher"),
+        known("Mozilla", Update, Hand, "a browser: the consoles of OpenShift and others"),
+        known("node-fetch", Update, Hand, "Lens and its forks"),
+        known("Lens", Update, Hand, "Lens"),
+        known("lens", Update, Hand, "Lens"),
+        known("k9s", Update, Hand, "k9s"),
+        known("headlamp", Update, Hand, "Headlamp"),
+        known("dashboard", Update, Hand, "the Kubernetes dashboard"),
+        known("dashboard-api", Update, Hand, "the same"),
+        known("kubernetes-dashboard", Update, Hand, "the same"),
+    ]
+};
+
+/// What is known of who writes under this name like this.
+fn role_of(manager: &str, operation: Operation) -> Role {
+    let is = |known: &&Known| {
+        let same = match known.name.strip_suffix('*') {
+            Some(beginning) => manager.starts_with(beginning),
+            None => manager == known.name,
+        };
+        same && known.operation == operation
+    };
+    KNOWN.iter().find(is).map_or(Role::Keeps, |known| known.role)
+}
 
 /// What Helm is called: its program's file name, and those of others that have it built in (Flux, k3s).
 const HELM: [&str; 5] = ["helm", "helm3", "helm_v3", "Helm", "helm-controller"];
@@ -77,12 +166,28 @@ pub enum Standing {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Managers {
     more_appliers: BTreeSet<Manager>,
+    more_hands: BTreeSet<Manager>,
 }
 
 impl Managers {
     /// The known ones, and these appliers too: pipelines may give `kubectl apply` a field manager of their own.
     pub fn with_appliers(more: impl IntoIterator<Item = Manager>) -> Self {
-        Self { more_appliers: more.into_iter().collect() }
+        Self { more_appliers: more.into_iter().collect(), ..Self::default() }
+    }
+
+    /// These hands too.
+    pub fn and_hands(self, more: impl IntoIterator<Item = Manager>) -> Self {
+        Self { more_hands: more.into_iter().collect(), ..self }
+    }
+
+    /// What follows from who writes like this. What this installation says goes before what everybody knows.
+    fn role(&self, manager: &str, operation: Operation) -> Role {
+        match operation {
+            Operation::Apply if self.more_appliers.contains(manager) => Role::Declares,
+            Operation::Update if self.more_appliers.contains(manager) => Role::Leaves,
+            Operation::Update if self.more_hands.contains(manager) => Role::Hand,
+            Operation::Apply | Operation::Update => role_of(manager, operation),
+        }
     }
 
     /// What the owner of a key is.
@@ -91,11 +196,10 @@ impl Managers {
     }
 
     fn standing_of(&self, manager: &str, operation: Operation) -> Standing {
-        match operation {
-            Operation::Apply => Standing::Somebody,
-            Operation::Update if HANDS.contains(&manager) => Standing::Hand,
-            Operation::Update if LEAVERS.contains(&manager) || self.more_appliers.contains(manager) => Standing::Leaver,
-            Operation::Update => Standing::Somebody,
+        match self.role(manager, operation) {
+            Role::Leaves => Standing::Leaver,
+            Role::Hand => Standing::Hand,
+            Role::Declares | Role::Keeps => Standing::Somebody,
         }
     }
 
@@ -129,8 +233,7 @@ impl Managers {
     }
 
     fn is_applier(&self, manager: &str, operation: Operation) -> bool {
-        let applier = APPLIERS.contains(&manager) || self.more_appliers.contains(manager);
-        applier && operation == Operation::Apply
+        self.role(manager, operation) == Role::Declares
     }
 }
 
@@ -171,12 +274,20 @@ mod tests {
     #[case("external-secrets", Operation::Update, Standing::Somebody)]
     #[case("helm", Operation::Update, Standing::Somebody)]
     #[case("our-pipeline", Operation::Update, Standing::Leaver)]
+    #[case("our-console", Operation::Update, Standing::Hand)]
+    #[case("our-console", Operation::Apply, Standing::Somebody)]
+    #[case("externalsecrets.external-secrets.io/db", Operation::Update, Standing::Somebody)]
+    #[case("cert-manager-certificates-issuing", Operation::Apply, Standing::Somebody)]
+    #[case("controller", Operation::Update, Standing::Somebody)]
+    #[case("HashiCorp", Operation::Update, Standing::Somebody)]
+    #[case("Terraform", Operation::Apply, Standing::Somebody)]
+    #[case("unknown", Operation::Update, Standing::Somebody)]
     fn an_owner_stands_where_the_table_has_it(
         #[case] manager: &str,
         #[case] operation: Operation,
         #[case] standing: Standing,
     ) {
-        let managers = Managers::with_appliers(["our-pipeline".into()]);
+        let managers = Managers::with_appliers(["our-pipeline".into()]).and_hands(["our-console".into()]);
         assert_eq!(managers.standing(&entry(manager, operation)), standing);
     }
 
@@ -188,6 +299,8 @@ mod tests {
     #[case("our-pipeline", Operation::Apply, true)]
     #[case("helm", Operation::Update, false)]
     #[case("external-secrets", Operation::Apply, false)]
+    #[case("Terraform", Operation::Apply, false)]
+    #[case("cert-manager-certificates-issuing", Operation::Apply, false)]
     #[case("kubectl-last-applied", Operation::Apply, false)]
     fn only_an_applier_declares_and_only_by_apply(
         #[case] manager: &str,
@@ -217,7 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn a_known_name_is_in_one_list_of_those_who_update() {
-        assert!(LEAVERS.iter().all(|leaver| !HANDS.contains(leaver)));
+    fn a_known_name_has_one_role_and_no_update_declares() {
+        let names: BTreeSet<(&str, Operation)> = KNOWN.iter().map(|known| (known.name, known.operation)).collect();
+        assert_eq!(names.len(), KNOWN.len());
+        let fits = |known: &Known| match known.role {
+            Role::Declares => known.operation == Operation::Apply,
+            Role::Leaves | Role::Hand => known.operation == Operation::Update,
+            Role::Keeps => true,
+        };
+        assert!(KNOWN.iter().all(fits));
     }
 }

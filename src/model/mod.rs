@@ -17,6 +17,7 @@ pub mod delivered;
 pub mod digest;
 pub mod documents;
 pub mod drift;
+pub mod drift_scope;
 pub mod explain;
 pub mod fields;
 pub mod fingerprint;

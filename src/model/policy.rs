@@ -39,7 +39,7 @@ pub enum Adopt {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("write {expected}")]
 pub struct UnknownChoice {
-    expected: &'static str,
+    pub(super) expected: &'static str,
 }
 
 impl FromStr for Edge {

@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference, 
 use sha2::{Digest as _, Sha256};
 
 use crate::api::drift_report::{
-    Baseline, DriftReport, DriftReportSpec, DriftReportStatus, FindingStatus, FindingType, InSync, MAX_FINDINGS,
-    Subject,
+    Baseline, Counts, DriftReport, DriftReportSpec, DriftReportStatus, FindingStatus, FindingType, InSync,
+    MAX_FINDINGS, Subject,
 };
 use crate::model::config::Config;
 use crate::model::drift::{Drift, Note};
@@ -70,12 +70,23 @@ pub fn status_of(drift: Drift, now: Timestamp) -> DriftReportStatus {
     let in_sync = in_sync(&drift);
     let all: Vec<FindingStatus> = drift.findings.into_iter().map(FindingStatus::from).collect();
     let condition = condition(in_sync, &all, now);
+    let counts = Some(Counts::of(&all));
     let (findings, left_out) = fit(all);
     let stale = findings.iter().filter(|finding| finding.r#type == FindingType::StaleKey);
     let stale_keys = stale.filter_map(|finding| finding.key.clone()).collect();
     let notes = drift.notes.iter().map(Note::to_string).chain(left_out.into_note()).collect();
     let baseline = Some(drift.baseline);
-    DriftReportStatus { conditions: vec![condition], baseline, source: None, findings, notes, stale_keys, reload: None }
+    let source = None;
+    DriftReportStatus {
+        conditions: vec![condition],
+        baseline,
+        counts,
+        source,
+        findings,
+        notes,
+        stale_keys,
+        reload: None,
+    }
 }
 
 /// The same status; a condition that says what it said before keeps the time since when it says so.
@@ -114,7 +125,8 @@ pub fn name_of(kind: &str, name: &Name) -> String {
     format!("{}-{hash}", kept.trim_end_matches(['.', '-']))
 }
 
-fn in_sync(drift: &Drift) -> InSync {
+/// Whether a subject of which this was found is as it is declared.
+pub fn in_sync(drift: &Drift) -> InSync {
     match drift.baseline {
         _ if !drift.findings.is_empty() => InSync::Drifted,
         Baseline::None => InSync::NoBaseline,
@@ -249,6 +261,7 @@ mod tests {
                     "message": "2 stale keys, 1 missing key", "lastTransitionTime": "2026-11-30T13:00:00Z",
                 }],
                 "baseline": "LastApplied",
+                "counts": {"staleKeys": 2, "other": 1},
                 "findings": [
                     {"type": "StaleKey", "key": "K", "cause": "LeftByApply", "manager": "kubectl-create", "since": NOON,
                         "consumers": [{"workload": "Deployment/w", "container": "app", "via": "envFrom", "as": "K",
@@ -313,6 +326,7 @@ mod tests {
         let findings = (0..6_000).map(|number| stale(&format!("KEY_{number}"))).collect();
         let status = status_of(drift(findings), NOON.parse().unwrap());
         assert_eq!(status.conditions[0].message, "6000 stale keys");
+        assert_eq!(status.counts, Some(Counts { stale_keys: 6_000, other: 0 }));
         assert_eq!(status.notes.len(), 1);
     }
 }

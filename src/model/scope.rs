@@ -18,6 +18,8 @@ pub struct Scope {
     pub ignored: BTreeSet<ConfigKind>,
     /// Which kinds of workload beside those that are built in.
     pub kinds: &'static [CustomKind],
+    /// Kinds of workload that nobody here asks about.
+    pub unasked: BTreeSet<WorkloadKind>,
 }
 
 /// The watched namespaces.
@@ -78,7 +80,9 @@ impl Scope {
         let ignored = self.ignored.clone();
         let configs = ConfigKind::ALL.into_iter().filter(move |kind| !ignored.contains(kind)).map(Watched::Config);
         let custom = self.kinds.iter().map(WorkloadKind::Custom);
-        let workloads = WorkloadKind::ALL.into_iter().chain(custom).map(Watched::Workload);
+        let unasked = self.unasked.clone();
+        let workloads = WorkloadKind::ALL.into_iter().filter(move |kind| !unasked.contains(kind));
+        let workloads = workloads.chain(custom).map(Watched::Workload);
         let namespaces = self.watches_namespaces().then_some(Watched::Namespace);
         configs.chain(workloads).chain([Watched::Report]).chain(namespaces)
     }

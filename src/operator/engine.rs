@@ -17,6 +17,7 @@ use crate::api::auto_reload::InvalidAnnotation;
 use crate::api::published::Mode;
 use crate::model::cause::Cause;
 use crate::model::digest::Keyring;
+use crate::model::drift_scope::DriftScope;
 use crate::model::helm::ReleaseId;
 use crate::model::helm::held::Held;
 use crate::model::index::{Event, Index, StampOrder, Work};
@@ -33,6 +34,7 @@ use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
 use crate::operator::reports::{Reports, Written};
 use crate::operator::retry::Retries;
+use crate::operator::tally::Tally;
 use crate::operator::tasks::{Acted, Done, Writer};
 use crate::operator::watch::{Item, Seen, Watches};
 use crate::operator::write::ChangeCause;
@@ -46,6 +48,10 @@ pub struct Settings {
     pub policy: Policy,
     /// Whether stamps are written.
     pub mode: Mode,
+    /// Of what drift is reported.
+    pub drift: DriftScope,
+    /// Who is who among field managers.
+    pub managers: Managers,
     /// Who takes part in reloading.
     pub participation: Participation,
     /// Whether `kubectl rollout history` gets to know why.
@@ -74,8 +80,11 @@ pub struct Engine {
     pub(super) index: Index,
     pub(super) reports: Reports,
     pub(super) delay: ReportDelay,
+    /// The configs by what is known of their drift.
+    pub(super) tally: Tally,
+    /// The namespaces in which drift is reported, as far as their labels decide about that.
+    pub(super) drift_namespaces: BTreeSet<Name>,
     pub(super) releases: Held,
-    pub(super) managers: Managers,
     pub(super) settings: Settings,
     pub(super) instance: String,
     pub(super) metrics: Metrics,
@@ -124,8 +133,9 @@ impl Engine {
                 .with_participation(settings.participation.clone()),
             reports: Reports::default(),
             delay: ReportDelay::new(settings.report_after),
+            tally: Tally::default(),
+            drift_namespaces: BTreeSet::new(),
             releases: Held::default(),
-            managers: Managers::default(),
             writer,
             settings,
             instance: instance.to_owned(),
@@ -234,6 +244,7 @@ impl Engine {
         self.tell_news(&work.news);
         for name in &work.namespaces {
             self.tell_invalid_namespace(name);
+            self.note_drift_scope(name, now);
             if !self.index.is_in_scope(name) {
                 self.reports.forget_within(name);
             }

@@ -5,18 +5,22 @@ use std::collections::BTreeSet;
 use prometheus::core::Collector;
 use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
+use crate::api::drift_report::{Certainty, FindingStatus, FindingType};
 use crate::model::adoption::Adoption;
 use crate::model::decide::Hold;
-use crate::model::names::{ConfigId, ConfigKind, WorkloadId};
+use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId};
 use crate::model::reloader::Sign;
 use crate::model::scope::Scope;
 use crate::model::watched::Watched;
+use crate::operator::tally::ConfigState;
 
 /// The registered metrics.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Registry,
     stale_keys: IntGaugeVec,
+    findings: IntGaugeVec,
+    configs: IntGaugeVec,
     reloads: IntCounterVec,
     latency: Histogram,
     watch_synced: IntGaugeVec,
@@ -67,6 +71,26 @@ impl Metrics {
                 IntGaugeVec::new(
                     Opts::new("restamp_stale_keys", "Keys of a config that are live, yet declared nowhere any more."),
                     &["namespace", "kind", "name"],
+                )?,
+            )?,
+            findings: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "restamp_findings",
+                        "What a report says that is not as it should be, by type; alert on what is certain.",
+                    ),
+                    &["namespace", "kind", "name", "type", "certainty"],
+                )?,
+            )?,
+            configs: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "restamp_configs",
+                        "ConfigMaps and Secrets by what is known of them: in-sync, drifted, no-baseline or out-of-scope.",
+                    ),
+                    &["namespace", "state"],
                 )?,
             )?,
             reloads: registered(
@@ -142,8 +166,10 @@ impl Metrics {
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 10] = [
+        let collectors: [&dyn Collector; 12] = [
             &self.stale_keys,
+            &self.findings,
+            &self.configs,
             &self.reloads,
             &self.latency,
             &self.watch_synced,
@@ -183,21 +209,43 @@ impl Metrics {
     /// Leadership ended: what was said of objects is said by another one now.
     pub fn end(&self) {
         self.stale_keys.reset();
+        self.findings.reset();
+        self.configs.reset();
         self.held.reset();
         self.watch_synced.reset();
         self.watch_failing.reset();
         self.reloader_detected.reset();
     }
 
-    /// A config has this many stale keys.
-    pub fn stale_keys(&self, config: &ConfigId, many: usize) {
-        let labels = [config.namespace.as_str(), config.kind.as_str(), config.name.as_str()];
-        if many == 0 {
-            // An error says that there was no such series.
-            let _ = self.stale_keys.remove_label_values(&labels);
-        } else {
-            self.stale_keys.with_label_values(&labels).set(i64::try_from(many).unwrap_or(i64::MAX));
+    /// This is what a config's report says.
+    pub fn findings_of_config(&self, config: &ConfigId, findings: &[FindingStatus]) {
+        let subject = [config.namespace.as_str(), config.kind.as_str(), config.name.as_str()];
+        let stale = findings.iter().filter(|finding| finding.r#type == FindingType::StaleKey).count();
+        set(&self.stale_keys, &subject, stale);
+        self.findings_of(subject, findings);
+    }
+
+    /// This is what a workload's report says.
+    pub fn findings_of_workload(&self, workload: &WorkloadId, findings: &[FindingStatus]) {
+        self.findings_of([workload.namespace.as_str(), workload.kind.label(), workload.name.as_str()], findings);
+    }
+
+    fn findings_of(&self, [namespace, kind, name]: [&str; 3], findings: &[FindingStatus]) {
+        for r#type in FindingType::ALL {
+            for certainty in [Certainty::Certain, Certainty::Likely] {
+                // What says nothing of its certainty is seen in the objects.
+                let is = |finding: &&FindingStatus| {
+                    finding.r#type == r#type && finding.certainty.unwrap_or(Certainty::Certain) == certainty
+                };
+                let labels = [namespace, kind, name, &r#type.to_string(), &certainty.to_string()];
+                set(&self.findings, &labels, findings.iter().filter(is).count());
+            }
         }
+    }
+
+    /// There are this many configs in this state.
+    pub fn configs(&self, namespace: &Name, state: ConfigState, many: i64) {
+        set(&self.configs, &[namespace.as_str(), state.as_str()], usize::try_from(many).unwrap_or_default());
     }
 
     /// A stamp was sent.
@@ -251,6 +299,16 @@ impl Metrics {
     /// An annotation does not parse.
     pub fn invalid_annotation(&self, annotation: &str) {
         self.invalid_annotations.with_label_values(&[annotation]).inc();
+    }
+}
+
+/// Nothing is no series: names come and go.
+fn set(gauge: &IntGaugeVec, labels: &[&str], many: usize) {
+    if many == 0 {
+        // An error says that there was no such series.
+        let _ = gauge.remove_label_values(labels);
+    } else {
+        gauge.with_label_values(labels).set(i64::try_from(many).unwrap_or(i64::MAX));
     }
 }
 

@@ -19,6 +19,7 @@ pub mod rerun;
 mod rerunning;
 pub mod retry;
 pub mod run;
+mod tally;
 pub mod tasks;
 mod trouble;
 pub mod turns;

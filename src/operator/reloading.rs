@@ -259,6 +259,7 @@ impl Engine {
     /// A workload that is gone leaves nothing behind.
     fn forget_workload(&mut self, id: &WorkloadId) {
         self.reports.forget(&report::key_of_workload(id));
+        self.metrics.findings_of_workload(id, &[]);
         self.releases.forget_workload(id);
         self.failures.remove(id);
         self.told.remove(id);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use tracing::warn;
 
-use crate::api::drift_report::{DriftReportStatus, FindingType, InSync};
+use crate::api::drift_report::{DriftReportStatus, InSync};
 use crate::api::published::Mode;
 use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
 use crate::model::config::Config;
@@ -24,19 +24,23 @@ use crate::operator::api_error::ApiError;
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
 use crate::operator::releases;
-
-/// Its objects are the cluster's own.
-const NOT_LOOKED_AT: &str = "kube-system";
+use crate::operator::tally::ConfigState;
 
 impl Engine {
     /// Looks at everything that may have a report.
     pub(super) fn review_all(&mut self) {
-        let now = Timestamp::now();
-        let configs: Vec<ConfigId> = self.index.configs().iter().map(|config| config.id.clone()).collect();
+        self.review_all_within(|_| true, Timestamp::now());
+    }
+
+    fn review_all_within(&mut self, is_within: impl Fn(&Name) -> bool, now: Timestamp) {
+        let configs = self.index.configs().iter().map(|config| &config.id).filter(|id| is_within(&id.namespace));
+        let workloads = self.index.workloads().map(|tracked| &tracked.workload.id);
+        let workloads = workloads.filter(|id| is_within(&id.namespace));
+        let (configs, workloads): (Vec<ConfigId>, Vec<WorkloadId>) =
+            (configs.cloned().collect(), workloads.cloned().collect());
         for id in configs {
             self.review_config(&id, now);
         }
-        let workloads: Vec<WorkloadId> = self.index.workloads().map(|tracked| tracked.workload.id.clone()).collect();
         for id in workloads {
             self.review_workload(&id, now);
         }
@@ -44,20 +48,23 @@ impl Engine {
 
     /// Has a config's report say what the model finds.
     pub(super) fn review_config(&mut self, id: &ConfigId, now: Timestamp) {
+        let config = self.index.configs().get(id);
+        if config.is_none() {
+            self.metrics.findings_of_config(id, &[]);
+            self.tally.note(id, None, &self.metrics);
+        }
         if !self.sees_all_of(&id.namespace) {
             return;
         }
         let key = report::key_of_config(id);
-        let Some(config) = self.index.configs().get(id) else {
-            self.metrics.stale_keys(id, 0);
+        let Some(config) = config else {
             self.told_configs.remove(id);
             self.releases.forget_config(id);
             self.reports.forget(&key);
             return;
         };
         if !self.is_reported_on(config) {
-            self.metrics.stale_keys(id, 0);
-            return self.withdraw_config_report(key);
+            return self.leave_out_of_scope(id, key);
         }
         let released = match self.follows(config.release()).then(|| self.releases.of_config(config)) {
             // What stands in the report stays until then.
@@ -66,13 +73,14 @@ impl Engine {
             Some(Sight::Nothing) | None => None,
         };
         let Some(drift) = self.drift(released.as_ref().unwrap_or(config)) else {
-            self.metrics.stale_keys(id, 0);
-            return self.withdraw_config_report(key);
+            return self.leave_out_of_scope(id, key);
         };
         self.tell_invalid_config(id, &drift);
         let again = Again::Config(id.clone());
-        let status = report::status_of(self.due(&key, &again, drift, now), now);
-        self.metrics.stale_keys(id, count(&status, FindingType::StaleKey));
+        let drift = self.due(&key, &again, drift, now);
+        self.tally.note(id, Some(report::in_sync(&drift).into()), &self.metrics);
+        let status = report::status_of(drift, now);
+        self.metrics.findings_of_config(id, &status.findings);
         if status.findings.is_empty() && !self.stays(&again, &key, now) {
             return self.withdraw_config_report(key);
         }
@@ -80,6 +88,13 @@ impl Engine {
             self.reports.want(report::of_config(config, status));
             self.write_report(&key);
         }
+    }
+
+    /// A config that is not looked at has no report, which the metrics tell from one that is in sync.
+    fn leave_out_of_scope(&mut self, id: &ConfigId, key: ReportKey) {
+        self.metrics.findings_of_config(id, &[]);
+        self.tally.note(id, Some(ConfigState::OutOfScope), &self.metrics);
+        self.withdraw_config_report(key);
     }
 
     /// Tells of each annotation of a config that does not parse, once.
@@ -102,6 +117,21 @@ impl Engine {
         }
     }
 
+    /// Whether drift is reported in this namespace.
+    fn reports_drift_in(&self, name: &Name) -> bool {
+        self.settings.drift.covers(name, self.index.labels_of(name))
+    }
+
+    /// A namespace's labels may have changed, by which drift is reported in it or not: then all in it is looked at.
+    pub(super) fn note_drift_scope(&mut self, name: &Name, now: Timestamp) {
+        let is_covered = self.settings.drift.namespaces.is_some() && self.reports_drift_in(name);
+        let was_covered =
+            if is_covered { !self.drift_namespaces.insert(name.clone()) } else { self.drift_namespaces.remove(name) };
+        if is_covered != was_covered && self.is_synced() {
+            self.review_all_within(|namespace| namespace == name, now);
+        }
+    }
+
     /// Whether what is not seen in this namespace is not there.
     fn sees_all_of(&self, namespace: &Name) -> bool {
         self.is_synced() && self.index.is_synced_within(namespace)
@@ -110,14 +140,16 @@ impl Engine {
     /// Whether a config is one that reports are about.
     fn is_reported_on(&self, config: &Config) -> bool {
         let is_consumed = self.index.consumers(&config.id).next().is_some();
-        is_consumed && config.id.namespace.as_str() != NOT_LOOKED_AT && NotLookedAt::of(config).is_none()
+        self.reports_drift_in(&config.id.namespace)
+            && self.settings.drift.covers_config(is_consumed)
+            && NotLookedAt::of(config).is_none()
     }
 
     /// What the model finds; `None` for a config that is not looked at.
     fn drift(&self, config: &Config) -> Option<Drift> {
         let workloads = self.index.consumers(&config.id).map(|tracked| &tracked.workload);
         let reads = workloads.map(|workload| WorkloadReads { id: &workload.id, consumption: &workload.consumption });
-        drift::drift_of(config, &self.managers, &Consumers::of(reads, self.index.configs()))
+        drift::drift_of(config, &self.settings.managers, &Consumers::of(reads, self.index.configs()))
     }
 
     /// What was found, without what is not due yet: that is looked at again when it is.
@@ -162,10 +194,8 @@ impl Engine {
         let stored = stored.cloned();
         let Some(tracked) = self.index.workload(id) else { return };
         let reload = self.reload_status(tracked, decision, stored.as_ref());
-        let released = match self
-            .follows(tracked.workload.release())
-            .then(|| self.releases.of_workload(&tracked.workload))
-        {
+        let is_followed = self.reports_drift_in(&id.namespace) && self.follows(tracked.workload.release());
+        let released = match is_followed.then(|| self.releases.of_workload(&tracked.workload)) {
             Some(Sight::Pending) => None,
             Some(Sight::Declared(fields)) => Some(Some(Workload { fields: fields.into(), ..tracked.workload.clone() })),
             Some(Sight::Nothing) | None => Some(None),
@@ -173,7 +203,7 @@ impl Engine {
         let (drift, next_look) = match &released {
             Some(released) => self.workload_drift(tracked, released.as_ref(), decision, now),
             // What stands in the report stays until its release was looked at.
-            None => (None, None),
+            None => (Sighting::NotYet, None),
         };
         if released.is_none() {
             self.look_at_release_of(tracked.workload.release().cloned());
@@ -185,9 +215,11 @@ impl Engine {
             self.alarm(again.clone(), next_look, now);
         }
         let status = match drift {
-            None => stored.unwrap_or_default(),
-            Some(drift) => report::status_of(self.due(&key, &again, drift, now), now),
+            Sighting::NotYet => stored.unwrap_or_default(),
+            Sighting::OutOfScope => DriftReportStatus::default(),
+            Sighting::Drift(drift) => report::status_of(self.due(&key, &again, drift, now), now),
         };
+        self.metrics.findings_of_workload(id, &status.findings);
         let says_something = !status.findings.is_empty() || reload.is_some();
         if !says_something && (was_about_reloading || !self.stays(&again, &key, now)) {
             self.reports.want_none(key.clone());
@@ -264,21 +296,21 @@ impl Engine {
         status.reload.as_ref().is_some_and(|reload| reload.instance != self.instance)
     }
 
-    /// What the model finds, `None` while not all is seen that it needs to know; and when to look again.
+    /// What the model finds, and when to look again.
     fn workload_drift(
         &self,
         tracked: &Tracked,
         released: Option<&Workload>,
         decision: Option<&Decision>,
         now: Timestamp,
-    ) -> (Option<Drift>, Option<Timestamp>) {
+    ) -> (Sighting, Option<Timestamp>) {
         let workload = released.unwrap_or(&tracked.workload);
         let namespace = &workload.id.namespace;
         if !self.sees_all_of(namespace) {
-            return (None, None);
+            return (Sighting::NotYet, None);
         }
-        if namespace.as_str() == NOT_LOOKED_AT || !workload.is_its_own() {
-            return (Some(Drift::default()), None);
+        if !self.reports_drift_in(namespace) || !workload.is_its_own() {
+            return (Sighting::OutOfScope, None);
         }
         let record = tracked.record.as_ref();
         let reloading = record.zip(decision).map(|(record, decision)| Reloading {
@@ -286,11 +318,11 @@ impl Engine {
             decision,
             obstacle: self.obstacle(&workload.id),
         });
-        let (configs, managers) = (self.index.configs(), &self.managers);
+        let (configs, managers) = (self.index.configs(), &self.settings.managers);
         self.index.with_pods(workload, |own_pods| {
             // Who scales a workload shows in its managedFields once it does; a note needs no watch of autoscalers.
             let sight = WorkloadSight { workload, configs, managers, autoscaler: None, own_pods, reloading, now };
-            (Some(drift::drift_of_workload(&sight)), drift::next_look_at_workload(&sight))
+            (Sighting::Drift(drift::drift_of_workload(&sight)), drift::next_look_at_workload(&sight))
         })
     }
 
@@ -332,8 +364,14 @@ impl Engine {
     }
 }
 
-fn count(status: &DriftReportStatus, r#type: FindingType) -> usize {
-    status.findings.iter().filter(|finding| finding.r#type == r#type).count()
+/// What is to be said of a workload's drift.
+enum Sighting {
+    /// What was said before: not all is seen yet that the rules need to know.
+    NotYet,
+    /// Nothing: it is not looked at.
+    OutOfScope,
+    /// This.
+    Drift(Drift),
 }
 
 /// When a report's last finding went: now, if it still says some; never, if it never had any.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::cli::inventory::Inventory;
+use crate::cli::inventory::{self, Inventory};
 use crate::model::custom::CustomKind;
 use crate::model::documents;
 use crate::model::helm::NAME_PREFIX;
@@ -21,6 +21,8 @@ use crate::model::names::ConfigKind;
 use document::Document;
 use header::Header;
 use object::{Objects, Pass};
+
+const STANDARD_INPUT: &str = "standard input";
 
 /// Why a file can't be scanned. No text of a file is quoted, since it may be a Secret's value.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +101,7 @@ pub fn read(files: &[PathBuf], wanted: Wanted<'_>) -> Result<Inventory, InputErr
     let mut inventory = Inventory::default();
     let mut texts = Vec::new();
     for file in files {
-        let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+        let name = if file == Path::new("-") { STANDARD_INPUT.to_owned() } else { file.display().to_string() };
         let text = text_of(file).map_err(|source| InputError::Unreadable { file: name.clone(), source })?;
         texts.push((name, text));
     }
@@ -146,6 +148,10 @@ fn read_text(
         for document in documents {
             number += 1;
             let place = |line| Place { file: file.to_owned(), document: number, line };
+            // Nobody finds standard input again.
+            if file != STANDARD_INPUT {
+                inventory.read_from(inventory::Place { file: file.to_owned(), line: document.first_line });
+            }
             read_document(&document, Objects::new(inventory, wanted, pass), place)?;
         }
     }

@@ -10,11 +10,14 @@ mod mutable_tag;
 mod note;
 mod outdated_pods;
 mod owner_table;
+mod person;
+mod remedy;
 mod reverts_on_apply;
 mod rollout_stalled;
 mod running_digests;
 mod scaling;
 mod shared_fields;
+mod shared_keys;
 mod silence;
 mod stale_key;
 mod undeclared_field;
@@ -26,6 +29,7 @@ pub use claim::{Claim, claims_of};
 pub use finding::{Finding, StaleCause, Writer};
 pub use note::Note;
 pub use outdated_pods::{Evidence, Outdated, Why};
+pub use remedy::{Patient, remedy};
 pub use rollout_stalled::Stall;
 pub use silence::Silence;
 pub use workload::{Obstacle, Reloading, WorkloadSight, drift_of_workload, next_look_at_workload};
@@ -153,7 +157,7 @@ impl<'a> Case<'a> {
     fn notes(&self) -> Vec<Note> {
         let broken = (self.config.last_applied == LastApplied::Broken).then_some(Note::LastAppliedBroken);
         let hidden = self.hidden_owners_matter().then_some(Note::OwnersHidden);
-        broken.into_iter().chain(hidden).collect()
+        broken.into_iter().chain(hidden).chain(shared_keys::note(self)).collect()
     }
 
     /// Whether managedFields, if they were shown, could tell more.

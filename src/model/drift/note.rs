@@ -52,6 +52,8 @@ pub enum Note {
         /// Who writes them; who wrote last comes last.
         writers: Vec<Writer>,
     },
+    /// More than one hand or applier writes keys of a config. Who wrote last comes last.
+    SharedKeys(Vec<Writer>),
     /// There is more than a report has room for.
     FieldsLeftOut(usize),
 }
@@ -93,16 +95,26 @@ impl fmt::Display for Note {
                 if *more > 0 {
                     write!(f, " and {more} more fields")?;
                 }
-                let names: Vec<&str> = writers.iter().map(|writer| writer.manager.as_str()).collect();
-                write!(f, " {} written by {}", if *more > 0 { "are" } else { "is" }, names.join(" and "))?;
-                match writers.last() {
-                    Some(Writer { manager, since: Some(since) }) => write!(f, "; {manager} wrote last, at {since}"),
-                    Some(_) | None => Ok(()),
-                }
+                write!(f, " {} written by ", if *more > 0 { "are" } else { "is" })?;
+                tell(writers, f)
+            }
+            Self::SharedKeys(writers) => {
+                f.write_str("its keys are written by ")?;
+                tell(writers, f)
             }
             Self::FieldsLeftOut(many) => {
                 write!(f, "{many} more fields differ, and are left out: apply the manifest again, or mend it")
             }
         }
+    }
+}
+
+/// Who writes, and who wrote last.
+fn tell(writers: &[Writer], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let names: Vec<&str> = writers.iter().map(|writer| writer.manager.as_str()).collect();
+    f.write_str(&names.join(" and "))?;
+    match writers.last() {
+        Some(Writer { manager, since: Some(since) }) => write!(f, "; {manager} wrote last, at {since}"),
+        Some(_) | None => Ok(()),
     }
 }

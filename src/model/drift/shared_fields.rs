@@ -1,55 +1,22 @@
 //! The note about fields that more than one hand or applier writes: two manifests in turn, a script and a person, apply
 //! and `set image`.
 
-use std::collections::BTreeMap;
-
-use super::{Note, WorkloadSight, Writer};
+use super::person::{Person, last_writes};
+use super::{Note, WorkloadSight};
 use crate::model::fields::Shared;
-use crate::model::fields::owners::FieldOwner;
-use crate::model::managed_fields::Operation;
-use crate::model::managers::{Standing, is_kubectl_apply_of_fields};
 
 pub(super) fn notes(sight: &WorkloadSight<'_>) -> Vec<Note> {
     sight.workload.fields.shared.iter().filter_map(|shared| note(sight, shared)).collect()
 }
 
 fn note(sight: &WorkloadSight<'_>, shared: &Shared) -> Option<Note> {
-    let mut by_person: BTreeMap<Person<'_>, &FieldOwner> = BTreeMap::new();
-    for owner in &shared.writers {
-        let Some(person) = Person::of(sight, owner) else { continue };
-        let last = by_person.entry(person).or_insert(owner);
-        if last.time < owner.time {
-            *last = owner;
-        }
-    }
-    let mut writers: Vec<Writer> = by_person.into_values().map(Writer::from).collect();
-    writers.sort_by_key(|writer| writer.since);
+    let writes = shared.writers.iter().filter_map(|owner| {
+        let (standing, declares) = (sight.managers.standing_on_workload(owner), sight.managers.declares_fields(owner));
+        Some((Person::behind(owner.manager.as_str(), standing, declares)?, owner.into()))
+    });
+    let writers = last_writes(writes);
     let Shared { path, more, .. } = shared;
     (writers.len() > 1).then(|| Note::SharedFields { path: path.clone(), more: *more, writers })
-}
-
-/// Who stands behind a manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Person<'a> {
-    /// Whoever applies with kubectl, on the client's side or on the server's, today or with an old version.
-    Kubectl,
-    Other(&'a str),
-}
-
-impl<'a> Person<'a> {
-    /// `None` for controllers.
-    fn of(sight: &WorkloadSight<'_>, owner: &'a FieldOwner) -> Option<Self> {
-        let name = owner.manager.as_str();
-        match sight.managers.standing_on_workload(owner) {
-            Standing::Leaver if name.contains("kubectl") => Some(Self::Kubectl),
-            Standing::Leaver | Standing::Hand => Some(Self::Other(name)),
-            Standing::Somebody if is_kubectl_apply_of_fields(owner) => Some(Self::Kubectl),
-            Standing::Somebody if owner.operation == Operation::Apply && sight.managers.declares_fields(owner) => {
-                Some(Self::Other(name))
-            }
-            Standing::Somebody => None,
-        }
-    }
 }
 
 #[cfg(test)]

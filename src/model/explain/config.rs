@@ -158,7 +158,7 @@ fn owners_of(config: &Config, key: &KeyName) -> Vec<Manager> {
 
 impl OwnedKeys {
     /// The keys of this entry, if it has any.
-    fn of(entry: &ManagerEntry) -> Option<Self> {
+    pub fn of(entry: &ManagerEntry) -> Option<Self> {
         let ManagerEntry { manager, operation, time, keys } = entry.clone();
         (!keys.is_empty()).then_some(Self { manager, operation, since: time, keys })
     }

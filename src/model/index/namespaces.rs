@@ -1,5 +1,7 @@
 //! What namespaces say about their workloads: the default for reloading, and that they go away.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
@@ -39,6 +41,11 @@ impl Index {
             Some(_) => self.lose(name, now, work),
             None => self.look_within(name, now, work),
         }
+    }
+
+    /// The labels of this namespace, if it was seen.
+    pub fn labels_of(&self, name: &Name) -> Option<&BTreeMap<String, String>> {
+        self.namespaces.get(name).map(|namespace| &namespace.labels)
     }
 
     /// Whether what is in this namespace is kept.

@@ -107,6 +107,14 @@ impl Cluster {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Runs a command in a shell, as a person does who has kubectl.
+    pub fn shell(&self, command: &str) -> Output {
+        let own = std::env::var_os("PATH").unwrap_or_default();
+        let bin = self.kubectl.parent().unwrap().to_owned();
+        let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&own))).unwrap();
+        Command::new("sh").args(["-c", command]).env("PATH", path).stdin(Stdio::null()).output().unwrap()
+    }
+
     /// Runs kubectl, which may fail.
     pub fn kubectl_with(&self, kubeconfig: &Path, args: &[&str], input: &str) -> Output {
         let mut child = Command::new(&self.kubectl)

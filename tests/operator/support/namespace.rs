@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -56,6 +57,24 @@ impl Namespace {
     pub fn apply(&self, manifests: &[Value]) -> String {
         let text: Vec<String> = manifests.iter().map(Value::to_string).collect();
         self.kubectl_reading(&text.join("\n---\n"), &["apply", "--filename=-"])
+    }
+
+    /// Makes many objects at a time, as `kubectl apply` makes them.
+    pub async fn create_as_applied(&self, kind: Kind, manifests: impl Iterator<Item = Value>) {
+        let api = self.api(kind);
+        let params =
+            PostParams { field_manager: Some("kubectl-client-side-apply".to_owned()), ..PostParams::default() };
+        let created = manifests.map(|mut manifest| {
+            manifest["metadata"]["namespace"] = json!(self.name);
+            let last_applied = manifest.to_string();
+            manifest["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] =
+                json!(last_applied);
+            let object: DynamicObject = serde_json::from_value(manifest).unwrap();
+            let (api, params) = (&api, &params);
+            async move { api.create(params, &object).await }
+        });
+        let created: Result<Vec<_>, _> = futures::stream::iter(created).buffer_unordered(50).try_collect().await;
+        created.unwrap();
     }
 
     pub async fn get(&self, kind: Kind, name: &str) -> Option<Value> {
