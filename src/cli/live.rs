@@ -29,6 +29,7 @@ use crate::model::helm::{ReleaseId, SECRET_TYPE};
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadKind};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
+use crate::model::readable::Readable;
 use crate::model::selector::LabelSelector;
 use crate::model::workload::{OwnedReplicaSet, Workload};
 
@@ -131,9 +132,20 @@ pub struct Live {
     pub unselected: BTreeSet<ConfigId>,
     /// The Helm releases that may not be read.
     pub unread_releases: BTreeSet<ReleaseId>,
+    /// The objects that hold what can't be read, as `Kind namespace/name`.
+    pub unreadable: Vec<String>,
 }
 
 impl Live {
+    /// The object; one that can't be read is noted.
+    fn read<K>(&mut self, kind: WorkloadKind, object: Readable<K>) -> Option<K> {
+        let note = |metadata: Box<ObjectMeta>| {
+            let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
+            self.unreadable.push(format!("{kind} {namespace}/{name}"));
+        };
+        object.read().map_err(note).ok()
+    }
+
     /// Takes a config in, and notes if this does not select it.
     pub fn add_config(&mut self, config: Config, metadata: &ObjectMeta, selector: Option<&LabelSelector>) {
         let none = BTreeMap::new();
@@ -300,7 +312,8 @@ impl Lister {
         self.list_workloads(WorkloadKind::Deployment, Workload::of_deployment).await?;
         self.list_workloads(WorkloadKind::StatefulSet, Workload::of_stateful_set).await?;
         self.list_workloads(WorkloadKind::DaemonSet, Workload::of_daemon_set).await?;
-        let add = |found: &mut Live, object: ReplicaSet| {
+        let add = |found: &mut Live, object: Readable<ReplicaSet>| {
+            let Some(object) = found.read(WorkloadKind::ReplicaSet, object) else { return };
             let found = &mut found.inventory;
             OwnedReplicaSet::of(&object).into_iter().for_each(|owned| found.add_replica_set(owned));
             add_its_own(found, Workload::of_replica_set(&object), &object);
@@ -326,8 +339,12 @@ impl Lister {
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
     {
-        let add = |found: &mut Live, object: K| add_its_own(&mut found.inventory, read(&object), &object);
-        self.list(kind.as_str(), ListParams::default(), releases::named_by, add).await
+        let add = |found: &mut Live, object: Readable<K>| {
+            let Some(object) = found.read(kind, object) else { return };
+            add_its_own(&mut found.inventory, read(&object), &object);
+        };
+        let release = |object: &Readable<K>| object.get().and_then(releases::named_by);
+        self.list(kind.as_str(), ListParams::default(), release, add).await
     }
 
     /// Lists one kind, and reads the Helm releases that its objects name. A page after a pause may come too late; then all is

@@ -88,7 +88,17 @@ impl Args {
             self.warn_of_manifests(&inventory, log)?;
             return Ok(inventory);
         }
-        let Live { inventory, forbidden, unread_releases, .. } = live::read(&self.target, self.namespace.as_deref())?;
+        let Live { inventory, forbidden, unread_releases, unreadable, .. } =
+            live::read(&self.target, self.namespace.as_deref())?;
+        if !unreadable.is_empty() {
+            let names = unreadable.join(", ");
+            warn(
+                log,
+                &format!(
+                    "objects passed over, since they hold what can't be read: {names}; see their YAML for odd values"
+                ),
+            )?;
+        }
         for kind in forbidden {
             let effect = match kind.parse::<ConfigKind>() {
                 Ok(_) => "their keys are not looked at",

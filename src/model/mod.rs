@@ -35,6 +35,7 @@ pub mod participation;
 pub mod pod;
 pub mod policy;
 pub mod provider_class;
+pub mod readable;
 pub mod record;
 pub mod reloader;
 pub mod report;

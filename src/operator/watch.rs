@@ -30,6 +30,7 @@ use crate::model::names::{ConfigKind, Name, WorkloadKind, controller_of};
 use crate::model::namespace::Namespace;
 use crate::model::pod::PodObject;
 use crate::model::provider_class::object::{StatusObject, kind_of_statuses};
+use crate::model::readable::Readable;
 use crate::model::rerun::placeholder::Placeholder;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
@@ -116,10 +117,10 @@ impl Watches {
         let tasks = &mut self.tasks;
         match watch.kind {
             Watched::Config(ConfigKind::ConfigMap) => {
-                tasks.spawn(watch.run(|object: ConfigMapObject| Some(Object::Config(object.config).into())))
+                tasks.spawn(watch.run_as_it_is(|object: ConfigMapObject| Some(Object::Config(object.config).into())))
             }
             Watched::Config(ConfigKind::Secret) => {
-                tasks.spawn(watch.run(|object: SecretObject| Some(Object::Config(object.config).into())))
+                tasks.spawn(watch.run_as_it_is(|object: SecretObject| Some(Object::Config(object.config).into())))
             }
             Watched::Config(ConfigKind::SecretProviderClass) => tasks.spawn(watch.run_statuses()),
             Watched::Workload(WorkloadKind::Deployment) => {
@@ -139,10 +140,10 @@ impl Watches {
             Watched::Workload(WorkloadKind::CronJob) => {
                 tasks.spawn(watch.run(|object: CronJob| workload(Workload::of_cron_job(&object))))
             }
-            Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run(pod)),
+            Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run_as_it_is(pod)),
             Watched::Workload(WorkloadKind::Custom(kind)) => tasks.spawn(watch.run_custom(kind)),
             Watched::Report => tasks.spawn(watch.run(report)),
-            Watched::Namespace => tasks.spawn(watch.run_with(|client, _| Api::all(client), namespace)),
+            Watched::Namespace => tasks.spawn(watch.run_reading(|client, _| Api::all(client), namespace)),
         };
     }
 
@@ -218,6 +219,16 @@ struct Watch {
     first_list: FirstList,
 }
 
+fn api_of<K>(client: Client, extent: &Extent) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match extent {
+        Extent::Cluster => Api::all(client),
+        Extent::Namespace(name) => Api::namespaced(client, name.as_str()),
+    }
+}
+
 /// How far the list is with which a watch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listing {
@@ -254,11 +265,37 @@ impl Watch {
             + Send
             + 'static,
     {
-        let api = |client, extent: &Extent| match extent {
-            Extent::Cluster => Api::all(client),
-            Extent::Namespace(name) => Api::namespaced(client, name.as_str()),
+        self.run_reading(api_of, keep).await;
+    }
+
+    /// The watch of a type of ours, which reads what it wants of an object and nothing else.
+    async fn run_as_it_is<K>(self, keep: impl Keep<K>)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + 'static,
+    {
+        self.run_with(api_of, keep).await;
+    }
+
+    /// The watch of a type that may not be able to hold what somebody wrote: such an object is named and passed over.
+    async fn run_reading<K>(self, api: impl Fn(Client, &Extent) -> Api<Readable<K>>, keep: impl Keep<K>)
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let kind = self.kind.as_str();
+        let read = move |object: Readable<K>| match object.read() {
+            Ok(object) => keep(object),
+            Err(metadata) => {
+                let (ns, name) = (metadata.namespace, metadata.name);
+                warn!(kind, ns, name, "cannot read this object, so it is passed over: see its YAML for odd values");
+                None
+            }
         };
-        self.run_with(api, keep).await;
+        self.run_with(api, read).await;
     }
 
     /// The watch of a kind that may be installed later, and that has its own path.
@@ -269,7 +306,7 @@ impl Watch {
             Extent::Cluster => Api::all_with(client, &resource),
             Extent::Namespace(name) => Api::namespaced_with(client, name.as_str(), &resource),
         };
-        self.run_with(api, move |object: CustomObject| workload(object.read(kind))).await;
+        self.run_reading(api, move |object: CustomObject| workload(object.read(kind))).await;
     }
 
     /// The watch of what pods hold of SecretProviderClasses. Most clusters don't have the driver, so nobody is warned.

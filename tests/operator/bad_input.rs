@@ -5,10 +5,13 @@ use std::path::Path;
 use std::process::Output;
 
 use rstest::rstest;
+use serde_json::json;
 
 use crate::support::cluster::{self, Cluster, Installed};
+use crate::support::kind::DEPLOYMENT;
+use crate::support::manifests::{config_map, deployment};
 use crate::support::operator::{Operator, free_address, restamp};
-use crate::support::{kind, waiting};
+use crate::support::{kind, shared, waiting};
 
 const KUBECONFIG: &str = "
 apiVersion: v1
@@ -82,6 +85,22 @@ async fn a_crd_of_an_earlier_version() {
     assert_eq!(operator.ended().await.code(), Some(1));
     let log = operator.log();
     assert!(log.contains("it has no status.reload.record.attempt; apply crds/driftreports.yaml"), "{log}");
+}
+
+#[tokio::test]
+async fn a_time_beyond_those_that_we_can_hold_stops_nothing() {
+    let [poisoned, beside] = [shared("poisoned").await, shared("beside").await];
+    // The API server takes it from whoever may write a Deployment.
+    let mut manifest = deployment("w").env_from_config_map("c").build();
+    manifest["spec"]["template"]["metadata"]["creationTimestamp"] = json!("9999-12-31T23:59:59Z");
+    poisoned.apply(&[config_map("c", &[("K", "1")]), manifest]);
+    beside.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);
+    for ns in [&poisoned, &beside] {
+        let history = ns.adopted(DEPLOYMENT, "w").await;
+        ns.apply(&[config_map("c", &[("K", "2")])]);
+        ns.reloaded(DEPLOYMENT, "w", "").await;
+        assert_eq!(history.rollouts().await, 1);
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) fn notes(sight: &WorkloadSight<'_>) -> Vec<Note> {
     let replicas = fields.differences.iter().filter(|difference| difference.kind == FieldKind::Replicas);
     let scaled = replicas.filter_map(|difference| match changed_by(sight, difference) {
         Writers::Somebody(by) => Some(Note::ScaledByController { shown: difference.shown.clone(), by: by.into() }),
-        Writers::Hand(_) | Writers::Nobody | Writers::Applier | Writers::Unknown => None,
+        Writers::Hand(_) | Writers::SomeHand | Writers::Applier | Writers::Unknown => None,
     });
     scaled.collect()
 }

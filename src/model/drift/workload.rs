@@ -181,6 +181,12 @@ pub(super) mod tests {
             self
         }
 
+        /// The entry that was made last was written an hour after the others.
+        pub(in super::super) fn later(mut self) -> Self {
+            self.owners.last_mut().unwrap()["time"] = json!("2026-11-30T13:00:00Z");
+            self
+        }
+
         pub(in super::super) fn annotated(mut self, name: &str, value: &str) -> Self {
             self.annotations[name] = json!(value);
             self
