@@ -4,7 +4,7 @@ cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/restamp
 export CARGO_TARGET_DIR ?= $(cache)/target
 cargo_deny := $(cache)/tools/bin/cargo-deny-0.20.2
 
-.PHONY: help demo test lint fmt crd cluster
+.PHONY: help demo test bench lint fmt crd cluster
 
 help: ## Lists the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -19,11 +19,14 @@ test: lint cluster ## Everything that CI checks.
 	RUST_TEST_THREADS=8 cargo test --locked
 	demo/demo
 
+bench: cluster ## Measures the operator on a local control plane, beside its limits; takes half an hour.
+	bench/bench
+
 lint: $(cargo_deny) ## Formats, lints, dependencies, shell scripts.
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	$(cargo_deny) --locked check licenses bans sources
-	@if command -v shellcheck >/dev/null; then shellcheck demo/demo tests/cluster/cluster .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck demo/demo tests/cluster/cluster bench/bench .ci/run; \
 	else echo 'shellcheck is not installed (in Debian: apt-get install shellcheck): the scripts are not checked'; fi
 
 fmt: ## Formats the code.
