@@ -95,6 +95,10 @@ impl<K: Resource> Resource for Readable<K> {
         K::plural(of)
     }
 
+    fn metadata_api() -> bool {
+        K::metadata_api()
+    }
+
     fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }

@@ -27,6 +27,7 @@ use crate::model::names::{ConfigKind, ResourceVersion, WorkloadId};
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
+use crate::model::readable::Readable;
 use crate::operator::client::in_time;
 use crate::operator::write::{object, version};
 
@@ -39,7 +40,7 @@ pub fn extents(scope: &Scope) -> Vec<Extent> {
 /// Tells of each release of which some revision changed. It is told by metadata alone, and that is not kept.
 pub async fn follow(client: Client, scope: Arc<Scope>, out: Sender<ReleaseId>) {
     let streams = extents(&scope).into_iter().map(|extent| {
-        let api: Api<PartialObjectMeta<Secret>> = match extent {
+        let api: Api<Readable<PartialObjectMeta<Secret>>> = match extent {
             Extent::Cluster => Api::all(client.clone()),
             Extent::Namespace(name) => Api::namespaced(client.clone(), name.as_str()),
         };
@@ -52,7 +53,7 @@ pub async fn follow(client: Client, scope: Arc<Scope>, out: Sender<ReleaseId>) {
     while let Some(event) = events.next().await {
         let metadata = match event {
             Ok(watcher::Event::Apply(found) | watcher::Event::InitApply(found) | watcher::Event::Delete(found)) => {
-                found.metadata
+                found.meta().clone()
             }
             Ok(watcher::Event::Init | watcher::Event::InitDone) => continue,
             // Whoever may not watch them may not watch Secrets, which is told already.
