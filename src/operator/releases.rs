@@ -24,10 +24,10 @@ use crate::model::helm::{
     Release, ReleaseId, ReleaseManifest, ReleaseSecret, SECRET_TYPE, labels_of, latest, release_of,
 };
 use crate::model::names::{ConfigKind, ResourceVersion, WorkloadId};
+use crate::model::readable::Readable;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
-use crate::model::readable::Readable;
 use crate::operator::client::in_time;
 use crate::operator::write::{object, version};
 
