@@ -108,7 +108,8 @@ fn workload(marker: &str) -> Value {
     let live = json!([{"name": "A", "value": format!("{marker}-live")}, {"name": "HAND", "value": marker}]);
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "ns",
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": manifest.to_string()},
-            "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "fieldsV1": {"f:spec": {}}}]},
+            "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "time": "2026-11-30T12:00:00Z",
+                "fieldsV1": {"f:spec": {}}}]},
         "spec": spec("app:2", "-live", live)})
 }
 

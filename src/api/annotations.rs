@@ -18,6 +18,8 @@ pub const CONFIG_HASH: &str = "restamp.dev/config-hash";
 pub const VERSION: &str = "restamp.dev/version";
 /// On a Job that restamp made while it makes another one again: what that one will be.
 pub const RERUN: &str = "restamp.dev/rerun";
+/// On a Job that restamp made again: the installation that did, by its namespace. Its report went with the earlier Job.
+pub const MADE_BY: &str = "restamp.dev/made-by";
 /// On a config: `reload`, `drift` or `all`.
 pub const IGNORE: &str = "restamp.dev/ignore";
 /// On a config: keys that may be there without being declared.

@@ -258,6 +258,7 @@ impl WorkloadBuilder {
             revision,
             lever: Lever::Template,
             template_in: None,
+            made_by: None,
             images: Vec::new(),
             deadline: Deadline::Kept,
             template_written: None,

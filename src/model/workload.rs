@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Serialize;
 
-use crate::api::annotations::CONFIG_HASH;
+use crate::api::annotations::{CONFIG_HASH, MADE_BY};
 use crate::api::opt_in::{Annotations, OptIn};
 use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
@@ -59,6 +59,8 @@ pub struct Workload {
     pub revision: Revision,
     /// How its controller is made to replace pods.
     pub lever: Lever,
+    /// The installation that made it again, for a Job: it keeps the report, also before that is there.
+    pub made_by: Option<String>,
     /// The workload that has its pod template, where it has none itself: that one rolls it.
     pub template_in: Option<WorkloadId>,
     /// The images that its pod template asks for.
@@ -282,6 +284,7 @@ impl Workload {
             revision: Revision::Unknown,
             lever: Lever::Template,
             template_in: None,
+            made_by: None,
             images: template.spec.map(TemplateImage::all_of).unwrap_or_default(),
             deadline: Deadline::Kept,
             template_written: LastWrite::of_template(metadata),
@@ -378,6 +381,7 @@ impl Workload {
         let mut workload = Self::new(WorkloadKind::Job, &object.metadata, template.into())?;
         workload.progress = Progress::Unknown;
         workload.run = Run::of_job(object);
+        workload.made_by = annotation(&object.metadata, MADE_BY);
         workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }

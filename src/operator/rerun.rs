@@ -56,7 +56,7 @@ impl Rerunner {
         let name = &order.workload.name;
         let live = jobs.get(name).await?;
         is_as_decided(&live, order)?;
-        let job = manifest::again(&live, &order.text);
+        let job = manifest::again(&live, &order.text, &self.instance);
         jobs.ask(&manifest::under_any_name(&job, name)).await?;
         let placeholder_name = name_of(&order.uid);
         let annotation = self.kept(order, &job)?;

@@ -9,7 +9,7 @@ use crate::support::manifests::{config_map, deployment};
 use crate::support::namespace::{Namespace, stamp, state};
 use crate::support::operator::Operator;
 use crate::support::waiting::{PATIENCE, poll};
-use crate::support::{Turn, shared, turn};
+use crate::support::{Flag, Turn, shared, turn};
 
 /// A workload that was never rolled, and one that was.
 async fn two_adopted(ns: &Namespace) {
@@ -237,7 +237,7 @@ async fn a_second_installation_leaves_the_workloads_of_the_first_one_alone() {
     let first = turn.operator(&[]).await;
     ns.apply(&[config_map("c", &[("K", "1")]), deployment("w").env_from_config_map("c").into()]);
     let history = ns.adopted(DEPLOYMENT, "w").await;
-    let second = second_installation(&turn, &own).await;
+    let second = second_installation(&turn, &own, &[]).await;
     ns.apply(&[config_map("c", &[("K", "2")])]);
     let workload = ns.reloaded(DEPLOYMENT, "w", "").await;
     let held = "restamp_held_workloads{reason=\"OtherInstance\"} ";
@@ -267,12 +267,12 @@ fn patch_hash_key(cluster: &Cluster, patch: &Value) {
 }
 
 /// Another operator on the same cluster, with a namespace of its own for its Lease and its key.
-async fn second_installation(turn: &Turn, own: &Namespace) -> Operator {
+pub async fn second_installation(turn: &Turn, own: &Namespace, flags: &[Flag<'_>]) -> Operator {
     for kind in ["role", "rolebinding"] {
         let arguments = ["get", kind, "restamp", "--namespace=restamp-system", "--output=json"];
         let mut object: Value = serde_json::from_str(&turn.cluster().kubectl(&arguments)).unwrap();
         object["metadata"] = json!({"name": "restamp"});
         own.apply(&[object]);
     }
-    turn.operator(&[("--own-namespace", own.name())]).await
+    turn.operator(&[&[("--own-namespace", own.name())], flags].concat()).await
 }

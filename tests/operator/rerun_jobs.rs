@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::adoption::second_installation;
 use crate::scope::{grant_role, grant_roles};
 use crate::support::cluster::{Cluster, repository};
 use crate::support::kind::{CONFIG_MAP, CRON_JOB, DRIFT_REPORT, EVENT, JOB, Kind, POD};
@@ -83,6 +84,24 @@ async fn by_default_jobs_and_cron_jobs_are_left_alone() {
 }
 
 #[tokio::test]
+async fn a_job_that_one_installation_made_again_stays_with_it() {
+    let turn = turn().await;
+    let [ns, own] = [turn.namespace("jobs-shared").await, turn.namespace("jobs-second").await];
+    let first = operator(&turn, &[]).await;
+    ns.apply(&[config_map("c", &[("K", "1")]), job("w", false)]);
+    let before = running(&ns, "w").await;
+    let _second = second_installation(&turn, &own, &[RERUN]).await;
+    own.operator_has_caught_up().await;
+    change(&ns, "2");
+    let after = ns.until(JOB, "w", "to be made again", |job| uid(job) != uid(&before)).await;
+    assert_eq!(after["metadata"]["annotations"]["restamp.dev/made-by"], "restamp-system");
+    own.operator_has_caught_up().await;
+    adopted(&ns, JOB, "w").await;
+    let report = ns.get(DRIFT_REPORT, "job-w").await.unwrap();
+    assert_eq!(report["status"]["reload"]["instance"], "restamp-system", "{}", first.log());
+}
+
+#[tokio::test]
 async fn a_running_job_is_made_again_once_and_keeps_what_its_owner_wrote() {
     let turn = turn().await;
     let ns = turn.namespace("job-again").await;
@@ -94,6 +113,7 @@ async fn a_running_job_is_made_again_once_and_keeps_what_its_owner_wrote() {
 
     let kept = |job: &Value| {
         let mut job = job.clone();
+        job["metadata"]["annotations"].as_object_mut().unwrap().remove("restamp.dev/made-by");
         for label in
             ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"]
         {

@@ -72,8 +72,10 @@ impl Index {
     pub(super) fn load_record(&self, id: &WorkloadId, tracked: &mut Tracked) {
         let stored = self.stored.get(id).filter(|stored| Some(&stored.uid) == tracked.workload.uid.as_ref());
         let others = stored.filter(|stored| stored.instance != self.instance);
-        tracked.other_instance = others.map(|stored| stored.instance.clone());
-        if others.is_some() {
+        let made_by = tracked.workload.made_by.as_ref().filter(|_| stored.is_none());
+        let other = others.map(|stored| &stored.instance).or(made_by.filter(|by| **by != self.instance));
+        tracked.other_instance = other.cloned();
+        if tracked.other_instance.is_some() {
             tracked.record = None;
         } else if let (None, Some(stored)) = (&tracked.record, stored) {
             tracked.record = stored.record.clone();

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::annotations::CONFIG_HASH;
+use crate::api::annotations::{CONFIG_HASH, MADE_BY};
 use crate::model::names::{Name, Uid};
 
 /// What the API server, or the Job's controller, writes into a Job's metadata.
@@ -20,8 +20,8 @@ const GIVEN: [&str; 8] = [
 const OWN_LABELS: [&str; 4] =
     ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"];
 
-/// The manifest by which a Job is made again, with this stamp in its pod template.
-pub fn again(live: &Value, stamp: &str) -> Value {
+/// The manifest by which this installation makes a Job again, with this stamp in its pod template.
+pub fn again(live: &Value, stamp: &str, instance: &str) -> Value {
     let mut job = live.clone();
     remove(&mut job, "", &["status"]);
     remove(&mut job, "/metadata", &GIVEN);
@@ -29,6 +29,9 @@ pub fn again(live: &Value, stamp: &str) -> Value {
         remove(&mut job, "/spec", &["selector"]);
         remove(&mut job, "/metadata/labels", &OWN_LABELS);
         remove(&mut job, "/spec/template/metadata/labels", &OWN_LABELS);
+    }
+    if let Some(annotations) = ["metadata", "annotations"].into_iter().try_fold(&mut job, entry) {
+        insert(annotations, MADE_BY, json!(instance));
     }
     let annotations = ["spec", "template", "metadata", "annotations"];
     if let Some(annotations) = annotations.into_iter().try_fold(&mut job, entry) {
@@ -149,7 +152,9 @@ mod tests {
             "apiVersion": "batch/v1", "kind": "Job", "unheardOf": {"kept": 1.5},
             "metadata": {
                 "name": "w", "namespace": "ns", "labels": {"app": "w"},
-                "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"},
+                "annotations": {
+                    "kubectl.kubernetes.io/last-applied-configuration": "{}", "restamp.dev/made-by": "us",
+                },
             },
             "spec": {
                 "manualSelector": false, "parallelism": 3, "unheardOf": [null],
@@ -161,12 +166,12 @@ mod tests {
                 },
             },
         });
-        assert_eq!(again(&live(false), "s"), expected);
+        assert_eq!(again(&live(false), "s", "us"), expected);
     }
 
     #[test]
     fn a_selector_that_its_owner_wrote_stays() {
-        let (live, again) = (live(true), again(&live(true), "s"));
+        let (live, again) = (live(true), again(&live(true), "s", "us"));
         for place in ["/spec/selector", "/metadata/labels", "/spec/template/metadata/labels"] {
             assert_eq!(again.pointer(place), live.pointer(place), "{place}");
         }
@@ -174,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_under_any_name_is_otherwise_the_same() {
-        let again = again(&live(false), "s");
+        let again = again(&live(false), "s", "us");
         let mut asked = under_any_name(&again, &"w".into());
         assert_eq!(asked["metadata"]["generateName"].take(), "w-");
         assert_eq!(asked["metadata"]["name"], Value::Null);
@@ -185,7 +190,7 @@ mod tests {
 
     #[test]
     fn an_idle_job_runs_no_pod_and_is_selected_by_nobody() {
-        let idle = idle(&again(&live(true), "s"), &"i".into(), ("a", "kept".to_owned()));
+        let idle = idle(&again(&live(true), "s", "us"), &"i".into(), ("a", "kept".to_owned()));
         let expected = json!({
             "name": "i", "namespace": "ns", "labels": {"app.kubernetes.io/managed-by": "restamp"},
             "annotations": {"a": "kept"},
