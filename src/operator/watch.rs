@@ -116,33 +116,31 @@ impl Watches {
     fn spawn(&mut self, watch: Watch) {
         let tasks = &mut self.tasks;
         match watch.kind {
-            Watched::Config(ConfigKind::ConfigMap) => {
-                tasks.spawn(watch.run_as_it_is(|object: ConfigMapObject| Some(Object::Config(object.config).into())))
-            }
+            Watched::Config(ConfigKind::ConfigMap) => tasks
+                .spawn(watch.run_with(api_of, |object: ConfigMapObject| Some(Object::Config(object.config).into()))),
             Watched::Config(ConfigKind::Secret) => {
-                tasks.spawn(watch.run_as_it_is(|object: SecretObject| Some(Object::Config(object.config).into())))
+                tasks.spawn(watch.run_with(api_of, |object: SecretObject| Some(Object::Config(object.config).into())))
             }
             Watched::Config(ConfigKind::SecretProviderClass) => tasks.spawn(watch.run_statuses()),
             Watched::Workload(WorkloadKind::Deployment) => {
-                tasks.spawn(watch.run(|object: Deployment| workload(Workload::of_deployment(&object))))
+                tasks.spawn(watch.run_reading(api_of, |object: Deployment| workload(Workload::of_deployment(&object))))
             }
-            Watched::Workload(WorkloadKind::StatefulSet) => {
-                tasks.spawn(watch.run(|object: StatefulSet| workload(Workload::of_stateful_set(&object))))
-            }
+            Watched::Workload(WorkloadKind::StatefulSet) => tasks
+                .spawn(watch.run_reading(api_of, |object: StatefulSet| workload(Workload::of_stateful_set(&object)))),
             Watched::Workload(WorkloadKind::DaemonSet) => {
-                tasks.spawn(watch.run(|object: DaemonSet| workload(Workload::of_daemon_set(&object))))
+                tasks.spawn(watch.run_reading(api_of, |object: DaemonSet| workload(Workload::of_daemon_set(&object))))
             }
             Watched::Workload(WorkloadKind::ReplicaSet) => {
                 let kinds = watch.scope.kinds;
-                tasks.spawn(watch.run(move |object| replica_set(&object, kinds)))
+                tasks.spawn(watch.run_reading(api_of, move |object| replica_set(&object, kinds)))
             }
-            Watched::Workload(WorkloadKind::Job) => tasks.spawn(watch.run(|object: Job| job(&object))),
+            Watched::Workload(WorkloadKind::Job) => tasks.spawn(watch.run_reading(api_of, |object: Job| job(&object))),
             Watched::Workload(WorkloadKind::CronJob) => {
-                tasks.spawn(watch.run(|object: CronJob| workload(Workload::of_cron_job(&object))))
+                tasks.spawn(watch.run_reading(api_of, |object: CronJob| workload(Workload::of_cron_job(&object))))
             }
-            Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run_as_it_is(pod)),
+            Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run_with(api_of, pod)),
             Watched::Workload(WorkloadKind::Custom(kind)) => tasks.spawn(watch.run_custom(kind)),
-            Watched::Report => tasks.spawn(watch.run(report)),
+            Watched::Report => tasks.spawn(watch.run_reading(api_of, report)),
             Watched::Namespace => tasks.spawn(watch.run_reading(|client, _| Api::all(client), namespace)),
         };
     }
@@ -256,31 +254,6 @@ trait Keep<K>: Fn(K) -> Option<Item> + Copy + Send + Sync + 'static {}
 impl<K, F: Fn(K) -> Option<Item> + Copy + Send + Sync + 'static> Keep<K> for F {}
 
 impl Watch {
-    async fn run<K>(self, keep: impl Keep<K>)
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + Debug
-            + Send
-            + 'static,
-    {
-        self.run_reading(api_of, keep).await;
-    }
-
-    /// The watch of a type of ours, which reads what it wants of an object and nothing else.
-    async fn run_as_it_is<K>(self, keep: impl Keep<K>)
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + Debug
-            + Send
-            + 'static,
-    {
-        self.run_with(api_of, keep).await;
-    }
-
     /// The watch of a type that may not be able to hold what somebody wrote: such an object is named and passed over.
     async fn run_reading<K>(self, api: impl Fn(Client, &Extent) -> Api<Readable<K>>, keep: impl Keep<K>)
     where
@@ -320,7 +293,7 @@ impl Watch {
         self.unread.works(self.kind, &self.extent);
         info!(kind = resource.kind, "kind is installed, and watched");
         self.metrics.watch_begins(self.kind);
-        self.run(|object: StatusObject| Some(Object::ProviderClassStatus(object.read()?).into())).await;
+        self.run_reading(api_of, |object: StatusObject| Some(Object::ProviderClassStatus(object.read()?).into())).await;
     }
 
     /// Waits until a kind is installed; others go on meanwhile.
@@ -352,6 +325,7 @@ impl Watch {
         }
     }
 
+    /// The watch of a type that reads what it wants of an object and nothing else.
     async fn run_with<K>(mut self, api: impl Fn(Client, &Extent) -> Api<K>, keep: impl Keep<K>)
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
