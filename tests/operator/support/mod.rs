@@ -63,10 +63,19 @@ impl Turn {
 
     /// Starts an operator in a hurry, and with these flags.
     pub async fn operator(&self, flags: &[Flag<'_>]) -> Operator {
+        self.spawn(flags).ready().await
+    }
+
+    /// The same beside one that leads.
+    pub async fn standby(&self, flags: &[Flag<'_>]) -> Operator {
+        self.spawn(flags).standing_by().await
+    }
+
+    fn spawn(&self, flags: &[Flag<'_>]) -> Operator {
         // A killed one's lease must run out soon.
         let lease = [("--lease-seconds", "3")];
         let lease = if flags.iter().any(|(name, _)| *name == lease[0].0) { &[][..] } else { &lease };
-        Operator::start(self.cluster(), &arguments(&[lease, flags].concat())).await
+        Operator::spawn(self.cluster(), &arguments(&[lease, flags].concat()))
     }
 
     /// The same as another ServiceAccount.

@@ -28,19 +28,38 @@ pub fn restamp(args: &[&str]) -> Command {
 }
 
 impl Operator {
-    /// Starts one on this cluster, and waits until it is ready.
+    /// Starts one on this cluster, and waits until it leads.
     pub async fn start(cluster: &Cluster, flags: &[&str]) -> Self {
         Self::spawn(cluster, flags).ready().await
     }
 
-    /// Waits until it is ready.
-    pub async fn ready(mut self) -> Self {
+    /// Waits until it leads and sees all that it needs. One that stands by is ready too, and sees nothing that happens.
+    pub async fn ready(self) -> Self {
+        self.until("lead", |operator| operator.is_leading() && operator.is_ready()).await
+    }
+
+    /// Waits until it stands by.
+    pub async fn standing_by(self) -> Self {
+        let operator = self.until("stand by", Self::is_ready).await;
+        assert!(!operator.is_leading(), "there are two leaders; its log:\n{}", operator.log());
+        operator
+    }
+
+    async fn until(mut self, goal: &str, is_there: impl Fn(&Self) -> bool) -> Self {
         let operator = &mut self;
-        poll(PATIENCE, async || operator.get("/readyz").is_some_and(|(status, _)| status == 200))
-            .await
-            .unwrap_or_else(|_| panic!("the operator is not ready; its log:\n{}", operator.log()));
+        let there = poll(PATIENCE, async || is_there(operator)).await;
+        assert!(there.is_ok(), "the operator does not {goal}; its log:\n{}", operator.log());
         assert!(operator.child.try_wait().unwrap().is_none(), "it has ended; its log:\n{}", operator.log());
         self
+    }
+
+    fn is_ready(&self) -> bool {
+        self.get("/readyz").is_some_and(|(status, _)| status == 200)
+    }
+
+    /// Only a leader watches.
+    fn is_leading(&self) -> bool {
+        self.get("/metrics").is_some_and(|(_, metrics)| metrics.contains("restamp_watch_synced{"))
     }
 
     /// Starts one, and doesn't wait.
