@@ -96,7 +96,9 @@ impl From<RawReport> for StoredReport {
             let unreadable = Unreadable::of(&status);
             serde_json::from_value(status).map_err(|_| unreadable)
         });
-        Self { metadata: raw.metadata, spec: raw.spec, status }
+        // Who wrote which field of a report matters to nobody, and would take more memory than the report.
+        let metadata = ObjectMeta { managed_fields: None, ..raw.metadata };
+        Self { metadata, spec: raw.spec, status }
     }
 }
 

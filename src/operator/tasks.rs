@@ -45,8 +45,14 @@ pub enum Acted {
     Reran,
 }
 
-/// As many writes are on their way at once; the rest waits its turn. Stamps have lanes of their own.
-const LANES: usize = 16;
+/// As many stamps are on their way at once; the rest waits its turn.
+const STAMPS: usize = 16;
+
+/// As many reports are, in lanes of their own: few, so that they don't take the API server's time from the stamps.
+const REPORTS: usize = 4;
+
+/// As many Events are.
+const EVENTS: usize = 2;
 
 /// As many releases are read at once: each may take some MiB while it is read.
 const LOOKS: usize = 2;
@@ -59,7 +65,8 @@ pub struct Writer {
     rerunner: Rerunner,
     vigil: Arc<Vigil>,
     stamps: Arc<Semaphore>,
-    others: Arc<Semaphore>,
+    reports: Arc<Semaphore>,
+    events: Arc<Semaphore>,
     looks: Arc<Semaphore>,
     tasks: JoinSet<Done>,
 }
@@ -79,8 +86,9 @@ impl Writer {
             instance: instance.into(),
             change_cause,
             vigil,
-            stamps: Arc::new(Semaphore::new(LANES)),
-            others: Arc::new(Semaphore::new(LANES)),
+            stamps: Arc::new(Semaphore::new(STAMPS)),
+            reports: Arc::new(Semaphore::new(REPORTS)),
+            events: Arc::new(Semaphore::new(EVENTS)),
             looks: Arc::new(Semaphore::new(LOOKS)),
             tasks: JoinSet::new(),
         }
@@ -100,11 +108,9 @@ impl Writer {
 
     /// Starts a stamp, or what takes its place.
     pub fn stamp(&mut self, order: StampOrder) {
-        let (client, lanes, change_cause) = (self.client.clone(), self.stamps.clone(), self.change_cause);
+        let (client, change_cause) = (self.client.clone(), self.change_cause);
         let (rerunner, vigil) = (self.rerunner.clone(), self.vigil.clone());
-        self.tasks.spawn(async move {
-            // The semaphore is never closed.
-            let _lane = lanes.acquire().await.ok();
+        self.start(self.stamps.clone(), async move || {
             vigil.is_over().await;
             let answer = match &order.act {
                 Act::Stamp | Act::RestartAt(_) => write::stamp(&client, &order, change_cause).await.map(Acted::Stamped),
@@ -117,9 +123,8 @@ impl Writer {
 
     /// Starts a step of making a Job again.
     pub fn step(&mut self, placeholder: Placeholder, step: Step) {
-        let (rerunner, lanes, vigil) = (self.rerunner.clone(), self.stamps.clone(), self.vigil.clone());
-        self.tasks.spawn(async move {
-            let _lane = lanes.acquire().await.ok();
+        let (rerunner, vigil) = (self.rerunner.clone(), self.vigil.clone());
+        self.start(self.stamps.clone(), async move || {
             vigil.is_over().await;
             let answer = rerunner.take(&placeholder, &step).await;
             Done::Step(placeholder, step, answer)
@@ -128,9 +133,8 @@ impl Writer {
 
     /// Starts the write of a report.
     pub fn report(&mut self, key: ReportKey, order: Order) {
-        let (client, lanes, vigil) = (self.client.clone(), self.others.clone(), self.vigil.clone());
-        self.tasks.spawn(async move {
-            let _lane = lanes.acquire().await.ok();
+        let (client, vigil) = (self.client.clone(), self.vigil.clone());
+        self.start(self.reports.clone(), async move || {
             vigil.is_over().await;
             let answer = write_report(&client, &key, order).await;
             Done::Report(key, answer)
@@ -139,9 +143,8 @@ impl Writer {
 
     /// Starts a look at a Helm release, which writes nothing.
     pub fn look(&mut self, look: Look) {
-        let (client, lanes) = (self.client.clone(), self.looks.clone());
-        self.tasks.spawn(async move {
-            let _lane = lanes.acquire().await.ok();
+        let client = self.client.clone();
+        self.start(self.looks.clone(), async move || {
             let found = releases::look(&client, &look).await;
             Done::Release(look, found)
         });
@@ -149,12 +152,24 @@ impl Writer {
 
     /// Starts an Event.
     pub fn event(&mut self, notice: Notice) {
-        let (client, lanes, instance) = (self.client.clone(), self.others.clone(), self.instance.clone());
-        let vigil = self.vigil.clone();
-        self.tasks.spawn(async move {
-            let _lane = lanes.acquire().await.ok();
+        let (client, instance, vigil) = (self.client.clone(), self.instance.clone(), self.vigil.clone());
+        self.start(self.events.clone(), async move || {
             vigil.is_over().await;
             Done::Event(events::publish(&client, &instance, notice).await)
+        });
+    }
+
+    /// Starts this once a lane is free.
+    fn start<F: Future<Output = Done> + Send>(
+        &mut self,
+        lanes: Arc<Semaphore>,
+        write: impl FnOnce() -> F + Send + 'static,
+    ) {
+        self.tasks.spawn(async move {
+            // The semaphore is never closed.
+            let _lane = lanes.acquire().await.ok();
+            // A write takes much memory while it is under way, and very many may wait for a lane.
+            Box::pin(write()).await
         });
     }
 }
