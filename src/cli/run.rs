@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tracing::Subscriber;
 use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
+use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
 use tracing_subscriber::layer::{Filter, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -97,8 +97,8 @@ pub struct Args {
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..=LONGEST_LEASE))]
     lease_seconds: u64,
     /// What to log, such as `debug` or `restamp=trace,kube=info`
-    #[arg(long, default_value = LOG, value_name = "FILTER", value_parser = log_filter)]
-    log: String,
+    #[arg(long, default_value = LOG, value_name = "FILTER")]
+    log: Targets,
     #[command(flatten)]
     appliers: Appliers,
     #[command(flatten)]
@@ -144,7 +144,7 @@ impl Args {
 /// Runs the operator until it is told to stop.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
-    tracing_subscriber::registry().with(log.with_filter(logged(&args.log))).init();
+    tracing_subscriber::registry().with(log.with_filter(logged(args.log.clone()))).init();
     let options = Options {
         target: args.target.clone(),
         own_namespace: args.own_namespace.as_ref().map(Name::to_string),
@@ -187,12 +187,8 @@ fn duration(text: &str) -> Result<SignedDuration, String> {
 }
 
 /// What is logged: what the user asks for, but never the answers that the client can't read. It logs them in full.
-fn logged<S: Subscriber + for<'a> LookupSpan<'a>>(filter: &str) -> impl Filter<S> + 'static {
-    EnvFilter::new(filter).and(filter_fn(|metadata| metadata.target() != "kube_client::client"))
-}
-
-fn log_filter(text: &str) -> Result<String, String> {
-    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+fn logged<S: Subscriber + for<'a> LookupSpan<'a>>(filter: Targets) -> impl Filter<S> + 'static {
+    filter.and(filter_fn(|metadata| metadata.target() != "kube_client::client"))
 }
 
 #[cfg(test)]
@@ -220,7 +216,7 @@ mod tests {
         let written = Written::default();
         let writer = written.clone();
         let log = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
-        let log = tracing_subscriber::registry().with(log.with_filter(logged("trace,kube_client::client=trace")));
+        let log = tracing_subscriber::registry().with(log.with_filter(logged("trace,kube_client::client=trace".parse().unwrap())));
         tracing::subscriber::with_default(log, || {
             tracing::warn!(target: "kube_client::client", "the whole answer");
             tracing::debug!(target: "kube_client::client::builder", "requesting");
