@@ -7,7 +7,7 @@ use kube::Resource;
 use serde::Serialize;
 
 use crate::api::drift_report::DriftReport;
-use crate::model::autoscaler::Autoscaler;
+use crate::model::autoscaler::{Autoscalers, Autoscaling};
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::helm::{ReleaseId, Releases};
@@ -37,7 +37,9 @@ pub struct Inventory {
     /// The Helm releases, which come before the objects that name them.
     pub releases: Releases,
     /// What scales workloads.
-    pub autoscalers: Vec<Autoscaler>,
+    pub autoscalers: Autoscalers,
+    /// Whether that is not all that there is.
+    pub lacks_autoscalers: bool,
     /// The namespaces, where files hold them.
     pub namespaces: BTreeMap<Name, Namespace>,
     /// Our own reports, where files hold them.
@@ -151,8 +153,12 @@ impl Inventory {
     }
 
     /// What scales this workload.
-    pub fn autoscaler_of(&self, workload: &WorkloadId) -> Option<&Name> {
-        self.autoscalers.iter().find(|autoscaler| autoscaler.scales(workload)).map(|autoscaler| &autoscaler.name)
+    pub fn autoscaling(&self, workload: &WorkloadId) -> Autoscaling<'_> {
+        match self.autoscalers.of(workload) {
+            Some(autoscaler) => Autoscaling::By(autoscaler),
+            None if self.lacks_autoscalers => Autoscaling::Unknown,
+            None => Autoscaling::Off,
+        }
     }
 
     /// The configs.

@@ -331,8 +331,14 @@ impl Lister {
 
     /// Lists what scales them.
     async fn autoscalers(&mut self) -> Result<(), LiveError> {
-        let add = |found: &mut Live, object: AutoscalerObject| found.inventory.autoscalers.extend(object.read());
-        self.list(AUTOSCALER, ListParams::default(), |_| None, add).await
+        let add = |found: &mut Live, object: AutoscalerObject| {
+            object.read().into_iter().for_each(|autoscaler| {
+                found.inventory.autoscalers.insert(autoscaler);
+            });
+        };
+        self.list(AUTOSCALER, ListParams::default(), |_| None, add).await?;
+        self.live.inventory.lacks_autoscalers = self.live.forbidden.contains(&AUTOSCALER);
+        Ok(())
     }
 
     async fn list_workloads<K>(&mut self, kind: WorkloadKind, read: fn(&K) -> Option<Workload>) -> Result<(), LiveError>

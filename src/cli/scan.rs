@@ -105,7 +105,7 @@ impl Args {
                 Err(_) if matches!(kind, "Pod" | "ReplicaSet") => {
                     "the consumers of keys are not complete, and what pods run is not looked at"
                 }
-                Err(_) if kind == live::AUTOSCALER => "it is not noted which workloads they scale",
+                Err(_) if kind == live::AUTOSCALER => "nothing is claimed of how many pods workloads should have",
                 Err(_) => "the consumers of keys are not complete",
             };
             warn(log, &format!("listing {kind} objects is forbidden, so {effect}; grant list on them to change that"))?;
@@ -189,10 +189,10 @@ impl Found {
         let its_own = inventory.workloads().values().filter(|workload| workload.is_its_own());
         for workload in its_own.filter(|workload| args.looks_at(workload.id.namespace.as_str())) {
             self.workloads += 1;
-            let autoscaler = inventory.autoscaler_of(&workload.id);
+            let autoscaling = inventory.autoscaling(&workload.id);
             let drift = inventory.with_pods(workload, |own_pods| {
                 let sight =
-                    WorkloadSight { workload, configs, managers, autoscaler, own_pods, reloading: None, now: at };
+                    WorkloadSight { workload, configs, managers, autoscaling, own_pods, reloading: None, now: at };
                 drift_of_workload(&sight)
             });
             self.without_baseline += usize::from(drift.baseline == Baseline::None);

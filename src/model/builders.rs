@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 use crate::api::auto_reload::AutoReload;
 use crate::api::opt_in::OptIn;
 use crate::model::adoption::Adoption;
+use crate::model::autoscaler::Autoscaling;
 use crate::model::config::{Config, Configs, Field, LiveValue};
 use crate::model::consumed::Consumed;
 use crate::model::consumption::Consumption;
@@ -742,7 +743,7 @@ impl Scene {
             let Sight { workload, configs, now, .. } = *sight;
             let managers = &Managers::default();
             let own_pods = sight.own_pods();
-            look(&WorkloadSight { workload, configs, managers, autoscaler: None, own_pods, reloading: None, now })
+            look(&WorkloadSight { workload, configs, managers, autoscaling: Autoscaling::Off, own_pods, reloading: None, now })
         })
     }
 

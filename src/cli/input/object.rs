@@ -102,7 +102,9 @@ impl<'i> Objects<'i> {
     }
 
     fn add_autoscaler<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
-        self.inventory.autoscalers.extend(AutoscalerObject::deserialize(object)?.read());
+        if let Some(autoscaler) = AutoscalerObject::deserialize(object)?.read() {
+            self.inventory.autoscalers.insert(autoscaler);
+        }
         Ok(())
     }
 
