@@ -33,7 +33,7 @@ use crate::model::policy::Policy;
 use crate::model::provider_class::{DRIVER, PodStatus, ProviderClasses};
 use crate::model::record::Record;
 use crate::model::rerun::{JobPhase, Overlap, Run, Schedule};
-use crate::model::workload::{Deadline, Owned, Progress, Revision, Strategy, Workload};
+use crate::model::workload::{ByHand, Deadline, Owned, Progress, Revision, Strategy, Workload};
 
 /// A pod's spec from JSON.
 pub(crate) fn pod(spec: serde_json::Value) -> PodSpec {
@@ -403,9 +403,9 @@ impl WorkloadBuilder {
         self
     }
 
-    /// Paused, `OnDelete`, or with a `partition`.
+    /// Paused.
     pub(crate) fn by_hand(mut self) -> Self {
-        self.workload.strategy = Strategy::ByHand;
+        self.workload.strategy = Strategy::ByHand(ByHand::Paused);
         self
     }
 

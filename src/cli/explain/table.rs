@@ -20,6 +20,9 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
         writeln!(out, "Stamped in place of {}, which takes its pod template from here", title(referrer))?;
     }
     writeln!(out, "Rolls when its config changes: {}; {}", verdict.rolls, printable(&verdict.message))?;
+    if let Some(why) = &workload.pods_stay {
+        writeln!(out, "Pods stay when it rolls: {}", printable(why))?;
+    }
     of_source(workload.source.as_ref(), out)?;
     for problem in problems {
         writeln!(out, "Problem: {}", printable(problem))?;

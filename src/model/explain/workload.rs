@@ -19,7 +19,7 @@ use crate::model::names::{ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
 use crate::model::rerun::Reruns;
 use crate::model::scope::Membership;
-use crate::model::workload::{Owned, Workload};
+use crate::model::workload::{Owned, Strategy, Workload};
 
 /// All that is looked at for one workload.
 #[derive(Debug)]
@@ -82,6 +82,8 @@ pub struct WorkloadExplanation {
     /// Whether changes roll it at all, and why.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// Why its pods stay when it rolls, until somebody acts, if they do.
+    pub pods_stay: Option<String>,
     /// Who must mend it where it drifts, if it says so.
     pub source: Option<Source>,
     /// What its annotations have wrong.
@@ -108,6 +110,7 @@ pub fn of_workload(sight: &WorkloadSight<'_>) -> WorkloadExplanation {
         subject: Subject::from(&sight.workload.id),
         template_of: sight.referrer.map(Subject::from),
         verdict: Verdict::from(&why),
+        pods_stay: pods_stay(sight.workload),
         source: sight.workload.origin.as_ref().and_then(|origin| origin.source.clone()),
         problems: case.problems(),
         missing: case.missing(),
@@ -115,6 +118,13 @@ pub fn of_workload(sight: &WorkloadSight<'_>) -> WorkloadExplanation {
         reload,
         no_reload,
         operator,
+    }
+}
+
+fn pods_stay(workload: &Workload) -> Option<String> {
+    match workload.strategy {
+        Strategy::Rolling => None,
+        Strategy::ByHand(by_hand) => Some(by_hand.to_string()),
     }
 }
 

@@ -394,7 +394,7 @@ fn autoscaler(target: &str) -> Object {
 fn an_autoscaler_says_something_of_what_it_scales_and_its_status_says_nothing() {
     let mut index = listed(vec![(DEPLOYMENT, workload(w()))]);
     assert_eq!(index.autoscaling(&id()), Autoscaling::Unknown);
-    assert!(index.decision(&id(), at(0)).is_some(), "reloading waits for it");
+    assert_eq!(index.decide(&id(), at(0)), Some(Decision::Nothing), "reloading waits for it");
     index.apply(Event::ListBegins(Watched::Autoscaler, Extent::Cluster), at(0));
     let ended = index.apply(Event::ListEnds(Watched::Autoscaler, Extent::Cluster), at(0));
     assert_eq!((index.autoscaling(&id()), ended.workloads), (Autoscaling::Off, [id()].into()));
