@@ -260,6 +260,7 @@ impl WorkloadBuilder {
             lever: Lever::Template,
             template_in: None,
             made_by: None,
+            made_for: None,
             images: Vec::new(),
             deadline: Deadline::Kept,
             template_written: None,

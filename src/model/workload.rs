@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, DeploymentCondition, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Serialize;
 
-use crate::api::annotations::{CONFIG_HASH, MADE_BY};
+use crate::api::annotations::{CONFIG_HASH, MADE_BY, MADE_FOR};
 use crate::api::opt_in::{Annotations, OptIn};
 use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
@@ -62,6 +63,8 @@ pub struct Workload {
     pub lever: Lever,
     /// The installation that made it again, for a Job: it keeps the report, also before that is there.
     pub made_by: Option<String>,
+    /// Why it was made again, and when: that is its last reload.
+    pub made_for: Option<(String, Timestamp)>,
     /// The workload that has its pod template, where it has none itself: that one rolls it.
     pub template_in: Option<WorkloadId>,
     /// The images that its pod template asks for.
@@ -309,6 +312,7 @@ impl Workload {
             lever: Lever::Template,
             template_in: None,
             made_by: None,
+            made_for: None,
             images: template.spec.map(TemplateImage::all_of).unwrap_or_default(),
             deadline: Deadline::Kept,
             template_written: LastWrite::of_template(metadata),
@@ -408,6 +412,8 @@ impl Workload {
         workload.progress = Progress::Unknown;
         workload.run = Run::of_job(object);
         workload.made_by = annotation(&object.metadata, MADE_BY);
+        let made_at = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        workload.made_for = annotation(&object.metadata, MADE_FOR).zip(made_at);
         workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }

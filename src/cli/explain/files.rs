@@ -38,7 +38,7 @@ fn config(args: &Args, kind: ConfigKind, inventory: &Inventory) -> Result<Facts,
         return Err(ExplainError::OnlyManifest(Place { object: args.object.clone(), namespace }).into());
     }
     let config = inventory.configs().get(&id).cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
-    let facts = ConfigFacts { config, consumers: inventory.consumers(), forbidden: Vec::new() };
+    let facts = ConfigFacts { config, consumers: inventory.consumers(), no_drift: None, forbidden: Vec::new() };
     Ok(Facts::Config(Box::new(facts)))
 }
 

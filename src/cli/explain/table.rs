@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::api::drift_report::Source;
 use crate::cli::table::{age, laid_out, printable, reading};
 use crate::model::explain::{
-    ConfigExplanation, KeyExplanation, OperatorExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject,
+    ConfigExplanation, KeyExplanation, NoDrift, OperatorExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject,
     Verdict, WorkloadExplanation,
 };
 use crate::model::names::{KeyName, Name};
@@ -43,6 +43,7 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
         (None, Some(no_reload)) => writeln!(out, "Reload: {}", printable(&no_reload.message))?,
         (None, None) => {}
     }
+    of_no_drift(workload.no_drift.as_ref(), out)?;
     match &workload.operator {
         Some(operator) => of_operator(operator, out),
         None => Ok(()),
@@ -51,6 +52,10 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
 
 fn of_source(source: Option<&Source>, out: &mut impl Write) -> io::Result<()> {
     source.map_or(Ok(()), |source| writeln!(out, "Source: {}", printable(&source.to_string())))
+}
+
+fn of_no_drift(no_drift: Option<&NoDrift>, out: &mut impl Write) -> io::Result<()> {
+    no_drift.map_or(Ok(()), |why| writeln!(out, "Drift: not reported; {}", printable(&why.message)))
 }
 
 fn of_operator(operator: &OperatorExplanation, out: &mut impl Write) -> io::Result<()> {
@@ -124,6 +129,7 @@ pub(super) fn of_config(config: &ConfigExplanation, now: Timestamp, out: &mut im
     if let Some(why) = &config.not_looked_at {
         writeln!(out, "Drift: not looked at; {}", printable(why))?;
     }
+    of_no_drift(config.no_drift.as_ref(), out)?;
     if let Some(why) = &config.rolls_nobody {
         writeln!(out, "Rolls nobody: {}", printable(why))?;
     }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::no_drift::NoDrift;
 use super::operator::{Operator, OperatorExplanation};
 use super::readings::Reading;
 use super::reload::{NoReload, Reload, reload_of};
@@ -96,6 +97,8 @@ pub struct WorkloadExplanation {
     pub reload: Option<Reload>,
     /// Why that is not known, where it is not.
     pub no_reload: Option<NoReload>,
+    /// Why the operator reports no drift of it, where its flags say so.
+    pub no_drift: Option<NoDrift>,
     /// What there is to say about the operator; nothing where files are explained.
     pub operator: Option<OperatorExplanation>,
 }
@@ -117,6 +120,7 @@ pub fn of_workload(sight: &WorkloadSight<'_>) -> WorkloadExplanation {
         readings: case.readings(),
         reload,
         no_reload,
+        no_drift: NoDrift::of(&sight.operator.published, &sight.workload.id.namespace, sight.namespace),
         operator,
     }
 }
