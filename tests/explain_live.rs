@@ -84,7 +84,7 @@ fn a_workload_is_explained_with_its_record() {
         "reload": {"state": "Current", "message": "", "instance": "restamp-system",
             "lastReload": {"time": "2026-11-30T12:00:00Z", "cause": "key K of Secret s changed"},
             "configs": [{"config": "Secret/s", "lastChanged": "2026-11-30T11:59:50Z", "absentSince": null, "open": null}]},
-        "noReload": null, "noDrift": null, "podsStay": null, "templateOf": null, "source": null,
+        "noReload": null, "noDrift": null, "notCompared": null, "podsStay": null, "templateOf": null, "source": null,
         "operator": {"namespace": "restamp-system", "version": "0.1.0", "running": "Yes", "remarks": []},
     });
     assert_eq!(explained, expected);
@@ -242,7 +242,10 @@ fn whether_a_custom_kind_rolls_is_unknown_where_the_flags_are_hidden() {
     "kind gadget.c.example is not installed in this cluster, so gadget.c.example/w can't be explained; install its custom \
      resource definition"
 )]
-#[case::malformed("th/odd", "cannot read Thing ns/odd: it does not have the form of an object with a pod template; compare")]
+#[case::malformed(
+    "th/odd",
+    "cannot read Thing ns/odd: it does not have the form of an object with a pod template; compare"
+)]
 #[case::not_there("ro/w", "Rollout ns/w does not exist; see kubectl get rollout.argoproj.io --namespace ns")]
 fn a_custom_kind_that_cannot_be_explained_is_one_sentence(#[case] object: &str, #[case] says: &str) {
     let explain: Output = with_kinds().run(&["explain", object, "-n", "ns"]);

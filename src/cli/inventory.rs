@@ -10,6 +10,7 @@ use crate::api::drift_report::DriftReport;
 use crate::model::autoscaler::{Autoscalers, Autoscaling};
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
+use crate::model::custom::object::NoTemplate;
 use crate::model::helm::{ReleaseId, Releases};
 use crate::model::names::{ConfigId, ConfigKind, Name, Uid, WorkloadId};
 use crate::model::namespace::Namespace;
@@ -44,8 +45,8 @@ pub struct Inventory {
     pub namespaces: BTreeMap<Name, Namespace>,
     /// Our own reports, where files hold them.
     pub reports: Vec<DriftReport>,
-    /// The objects of wanted custom kinds that have no pod template.
-    pub without_template: BTreeSet<WorkloadId>,
+    /// The objects of wanted custom kinds of which no pod template is known, and why not.
+    pub without_template: BTreeMap<WorkloadId, NoTemplate>,
     /// How many objects are of a kind that says nothing here.
     pub passed_over: usize,
 }

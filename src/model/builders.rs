@@ -744,7 +744,15 @@ impl Scene {
             let Sight { workload, configs, now, .. } = *sight;
             let managers = &Managers::default();
             let own_pods = sight.own_pods();
-            look(&WorkloadSight { workload, configs, managers, autoscaling: Autoscaling::Off, own_pods, reloading: None, now })
+            look(&WorkloadSight {
+                workload,
+                configs,
+                managers,
+                autoscaling: Autoscaling::Off,
+                own_pods,
+                reloading: None,
+                now,
+            })
         })
     }
 

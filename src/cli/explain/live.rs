@@ -89,8 +89,8 @@ impl Asking<'_> {
             self.lister.get_of(&kind.kind, &self.namespace, &object.name, &resource).await?;
         let custom = found(sought, || place(&object.name))?;
         let custom = custom.read().map_err(|_| ExplainError::Odd(place(&object.name)))?;
-        if !custom.has_template() {
-            return Err(ExplainError::NoTemplate(place(&object.name)).into());
+        if let Some(why) = custom.lacks_template() {
+            return Err(ExplainError::without_template(why, place(&object.name)).into());
         }
         let asked = custom.read(kind).ok_or_else(|| ExplainError::Absent(place(&object.name)))?;
         let (workload, referrer) = match &asked.template_in {
@@ -140,7 +140,8 @@ impl Asking<'_> {
         };
         let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
         let resource = ApiResource::from_gvk(&gvk);
-        let rollouts: Sought<Vec<Readable<CustomObject>>> = self.lister.list_of(&kind.kind, &self.namespace, &resource).await?;
+        let rollouts: Sought<Vec<Readable<CustomObject>>> =
+            self.lister.list_of(&kind.kind, &self.namespace, &resource).await?;
         Ok(match rollouts {
             Sought::Found(rollouts) => {
                 let mut workloads = rollouts.iter().filter_map(|rollout| rollout.get()?.read(kind));

@@ -18,8 +18,10 @@ use crate::cli::appliers::Appliers;
 use crate::connect::Target;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
+use crate::model::custom::object::NoTemplate;
 use crate::model::explain::{
-    ConfigExplanation, Known, NoDrift, Operator, Sought, WorkloadExplanation, WorkloadSight, hear, of_config, of_workload,
+    ConfigExplanation, Known, NoDrift, Operator, Sought, WorkloadExplanation, WorkloadSight, hear, of_config,
+    of_workload,
 };
 use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
@@ -127,6 +129,15 @@ pub enum ExplainError {
     },
 }
 
+impl ExplainError {
+    fn without_template(why: NoTemplate, place: Place) -> Self {
+        match why {
+            NoTemplate::Absent => Self::NoTemplate(place),
+            NoTemplate::Odd => Self::Odd(place),
+        }
+    }
+}
+
 /// What there is to explain an object by.
 enum Facts {
     Workload(Box<WorkloadFacts>),
@@ -207,7 +218,12 @@ impl Facts {
             }
             Self::Config(facts) => {
                 let managers = args.appliers.managers();
-                Explanation::Config(Box::new(of_config(&facts.config, &managers, &facts.consumers, facts.no_drift.clone())))
+                Explanation::Config(Box::new(of_config(
+                    &facts.config,
+                    &managers,
+                    &facts.consumers,
+                    facts.no_drift.clone(),
+                )))
             }
         }
     }

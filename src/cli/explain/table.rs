@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use crate::api::drift_report::Source;
 use crate::cli::table::{age, laid_out, printable, reading};
 use crate::model::explain::{
-    ConfigExplanation, KeyExplanation, NoDrift, OperatorExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject,
-    Verdict, WorkloadExplanation,
+    ConfigExplanation, KeyExplanation, NoDrift, OperatorExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig,
+    Subject, Verdict, WorkloadExplanation,
 };
 use crate::model::names::{KeyName, Name};
 
@@ -42,6 +42,9 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
         (Some(reload), _) => of_reload(reload, now, out)?,
         (None, Some(no_reload)) => writeln!(out, "Reload: {}", printable(&no_reload.message))?,
         (None, None) => {}
+    }
+    if let Some(why) = &workload.not_compared {
+        writeln!(out, "Fields: not compared; {}", printable(why))?;
     }
     of_no_drift(workload.no_drift.as_ref(), out)?;
     match &workload.operator {

@@ -92,8 +92,10 @@ impl<'i> Objects<'i> {
             WorkloadKind::Custom(kind) => {
                 let custom = CustomObject::deserialize(object)?;
                 match custom.read(kind) {
-                    Some(workload) if custom.has_template() => self.inventory.add_workload(workload),
-                    Some(workload) => drop(self.inventory.without_template.insert(workload.id)),
+                    Some(workload) => match custom.lacks_template() {
+                        None => self.inventory.add_workload(workload),
+                        Some(why) => drop(self.inventory.without_template.insert(workload.id, why)),
+                    },
                     None => {}
                 }
                 Ok(())

@@ -41,7 +41,9 @@ impl FindingType {
                 "pods of one revision run different images under one tag: restart them, or pin a digest"
             }
             Self::DigestMismatch => "a pod runs another image than its template pins: restart it",
-            Self::OutdatedPods => "containers started before what they read at their start last changed: have them start anew",
+            Self::OutdatedPods => {
+                "containers started before what they read at their start last changed: have them start anew"
+            }
             Self::RolloutStalled => "the rollout makes no progress: mend what blocks it, or roll back",
         }
     }
@@ -225,7 +227,8 @@ mod tests {
     fn a_workload_is_restarted_and_another_kind_is_looked_at() {
         let finding = FindingStatus::new(FindingType::OutdatedPods);
         let mut report = report::of_workload(&deployment("w").build(), drift(vec![]));
-        let of = |report: &DriftReport| remedy(&Patient { report, config: None, workload: None, connection: &[] }, &finding);
+        let of =
+            |report: &DriftReport| remedy(&Patient { report, config: None, workload: None, connection: &[] }, &finding);
         assert_eq!(of(&report), "kubectl rollout restart deployment/w --namespace=ns");
         report.spec.subject.kind = "Rollout".to_owned();
         report.spec.subject.api_version = "argoproj.io/v1alpha1".to_owned();
@@ -233,7 +236,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::paused(ByHand::Paused, "kubectl rollout resume deployment/w --namespace=ns && kubectl rollout restart deployment/w --namespace=ns")]
+    #[case::paused(
+        ByHand::Paused,
+        "kubectl rollout resume deployment/w --namespace=ns && kubectl rollout restart deployment/w --namespace=ns"
+    )]
     #[case::on_delete(ByHand::OnDelete, "kubectl delete pod POD --namespace=ns")]
     #[case::partition(ByHand::Partition, "kubectl delete pod POD --namespace=ns")]
     fn pods_that_a_restart_leaves_are_replaced_in_another_way(#[case] by_hand: ByHand, #[case] expected: &str) {

@@ -50,7 +50,8 @@ impl NoDrift {
             return Some(no(NoDriftReason::Off, "the operator runs with --drift=off".to_owned()));
         }
         if name.as_str() == CLUSTERS_OWN {
-            let message = format!("what is in {CLUSTERS_OWN} is the cluster's own, and `restamp scan` alone looks at it");
+            let message =
+                format!("what is in {CLUSTERS_OWN} is the cluster's own, and `restamp scan` alone looks at it");
             return Some(no(NoDriftReason::ClustersOwn, message));
         }
         if scope.watches(name, labels.ok()) == Membership::Out {
@@ -125,9 +126,12 @@ mod tests {
     #[case::the_clusters_own(flags("all", None), "kube-system", labelled("x"), Some(NoDriftReason::ClustersOwn))]
     #[case::selected(flags("consumed", Some("team=x")), "ns", labelled("x"), None)]
     #[case::not_selected(
-        flags("consumed", Some("team=x")), "ns", labelled("y"), Some(NoDriftReason::NamespaceNotSelected))]
-    #[case::of_hidden_labels(
-        flags("consumed", Some("team=x")), "ns", FORBIDDEN, Some(NoDriftReason::NamespaceUnknown))]
+        flags("consumed", Some("team=x")),
+        "ns",
+        labelled("y"),
+        Some(NoDriftReason::NamespaceNotSelected)
+    )]
+    #[case::of_hidden_labels(flags("consumed", Some("team=x")), "ns", FORBIDDEN, Some(NoDriftReason::NamespaceUnknown))]
     #[case::not_watched(published("consumed", None, Namespaces::Only(["other".into()].into())), "ns", FORBIDDEN,
         Some(NoDriftReason::NamespaceNotWatched))]
     #[case::watched_by_labels_that_are_hidden(

@@ -252,7 +252,11 @@ impl Operator {
             ),
         };
         // It keeps nothing from rolling.
-        let effect = if kind == Watched::Autoscaler.as_str() { "; until then nothing is claimed of numbers of pods" } else { "" };
+        let effect = if kind == Watched::Autoscaler.as_str() {
+            "; until then nothing is claimed of numbers of pods"
+        } else {
+            ""
+        };
         remark(RemarkReason::NotRead, format!("{message}{effect}"))
     }
 
@@ -310,8 +314,8 @@ fn to_the_second(time: Timestamp) -> Timestamp {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::drift_scope::DriftScope;
     use crate::model::builders::deployment;
+    use crate::model::drift_scope::DriftScope;
     use crate::model::participation::Participation;
     use crate::model::scope::{Extent, Namespaces};
     use rstest::rstest;

@@ -16,6 +16,7 @@ use crate::api::reload_status::ReloadStatus;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
 use crate::model::decide::Hold;
+use crate::model::fields::Manifest;
 use crate::model::names::{ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
 use crate::model::rerun::Reruns;
@@ -99,6 +100,8 @@ pub struct WorkloadExplanation {
     pub no_reload: Option<NoReload>,
     /// Why the operator reports no drift of it, where its flags say so.
     pub no_drift: Option<NoDrift>,
+    /// Why its fields are compared with nothing, though a Helm release declares them.
+    pub not_compared: Option<String>,
     /// What there is to say about the operator; nothing where files are explained.
     pub operator: Option<OperatorExplanation>,
 }
@@ -120,9 +123,22 @@ pub fn of_workload(sight: &WorkloadSight<'_>) -> WorkloadExplanation {
         readings: case.readings(),
         reload,
         no_reload,
+        not_compared: not_compared(sight.workload),
         no_drift: NoDrift::of(&sight.operator.published, &sight.workload.id.namespace, sight.namespace),
         operator,
     }
+}
+
+/// The manifests of releases are read for the kinds that are built in.
+fn not_compared(workload: &Workload) -> Option<String> {
+    let is_custom = matches!(workload.id.kind, WorkloadKind::Custom(_));
+    let has_manifest = matches!(workload.fields.manifest, Manifest::Current { .. });
+    let release = workload.release().filter(|_| is_custom && !has_manifest)?;
+    Some(format!(
+        "Helm release {release} declares it, and custom kinds are not compared with a release; see helm get manifest {} \
+         --namespace {}",
+        release.name, release.namespace
+    ))
 }
 
 fn pods_stay(workload: &Workload) -> Option<String> {
