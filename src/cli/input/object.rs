@@ -91,12 +91,11 @@ impl<'i> Objects<'i> {
             }
             WorkloadKind::Custom(kind) => {
                 let custom = CustomObject::deserialize(object)?;
-                match custom.read(kind) {
-                    Some(workload) => match custom.lacks_template() {
+                if let Some(workload) = custom.read(kind) {
+                    match custom.lacks_template() {
                         None => self.inventory.add_workload(workload),
                         Some(why) => drop(self.inventory.without_template.insert(workload.id, why)),
-                    },
-                    None => {}
+                    }
                 }
                 Ok(())
             }
