@@ -130,7 +130,7 @@ async fn a_number_of_pods_that_an_autoscaler_sets_is_noted_and_no_drift() {
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}, "minReplicas": 1, "maxReplicas": 3}});
     ns.apply(&[deployment("w").build(), autoscaler]);
     ns.adopted(DEPLOYMENT, "w").await;
-    ns.kubectl(&["scale", "deployment/w", "--replicas=2"]);
+    ns.kubectl(&["scale", "deployment/w", "--replicas=3"]);
     let says = |report: &Value, text: &str| {
         report["status"]["notes"].as_array().into_iter().flatten().any(|note| note.as_str().unwrap().contains(text))
     };
