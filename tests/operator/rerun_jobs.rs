@@ -361,7 +361,7 @@ async fn a_job_of_somebody_else_with_the_placeholders_name_is_told_of_and_left_a
     let told = |events: &[Value]| {
         let notes = events.iter().filter(|event| event["reason"] == "ReloadFailed").map(|event| &event["note"]);
         let mut notes = notes.filter_map(Value::as_str);
-        notes.any(|note| note.contains(&name) && note.contains("is not restamp's; delete that one"))
+        notes.any(|note| note.contains(&name) && note.contains("is not restamp's") && note.contains("delete that"))
     };
     ns.until_all(EVENT, "to name the Job in the way", told).await;
     assert_eq!(uid(&ns.get(JOB, "w").await.unwrap()), uid(&before));
