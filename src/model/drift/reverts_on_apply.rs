@@ -309,4 +309,13 @@ mod tests {
         let edited = spec(template("1", "x"), template("2", "y")).owned("kubectl-edit", "Update", json!({}));
         assert_eq!(edited.found(), ["RevertsOnApply spec.template.metadata.labels[a.b/c] (kubectl-edit)"]);
     }
+
+    #[test]
+    fn a_restart_that_a_manifest_was_made_with_was_not_taken_out() {
+        let annotations = json!({"kubectl.kubernetes.io/restartedAt": "x", "restamp.dev/config-hash": "y"});
+        let declared = json!({"template": {"metadata": {"annotations": annotations}}});
+        let applied =
+            spec(declared, json!({"template": {"metadata": {}}})).owned(APPLY, "Update", json!({"f:replicas": {}}));
+        assert_eq!(applied.owned("kubectl-edit", "Update", json!({"f:replicas": {}})).later().found(), [""; 0]);
+    }
 }

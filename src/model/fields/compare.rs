@@ -39,7 +39,7 @@ pub(super) fn object(
 }
 
 /// Our own stamp and `kubectl rollout restart` are never drift, not even of a manifest that was made of a live object.
-fn is_a_restart(path: &Path<'_>, name: &str) -> bool {
+pub(super) fn is_a_restart(path: &Path<'_>, name: &str) -> bool {
     path.ends_with(&["metadata", "annotations"]) && [CONFIG_HASH, RESTARTED_AT].contains(&name)
 }
 

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::compare::is_empty;
+use super::compare::{is_a_restart, is_empty};
 use super::path::{Path, Step};
 
 /// The lists of which a declared member that is not live was taken out.
@@ -132,7 +132,10 @@ pub(super) fn field(path: &Path<'_>, declared: &Value) -> bool {
     }
     match declared {
         _ if !FIELDS.contains(&name) && !MAPS.contains(&name) => false,
-        Value::Object(below) => below.iter().any(|(name, declared)| field(&path.field(name), declared)),
+        Value::Object(below) => {
+            let mut below = below.iter().filter(|(name, _)| !is_a_restart(path, name));
+            below.any(|(name, declared)| field(&path.field(name), declared))
+        }
         declared => !is_empty(declared),
     }
 }
