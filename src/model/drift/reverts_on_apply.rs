@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Finding, WorkloadSight};
+use crate::model::autoscaler::Autoscaling;
 use crate::model::fields::owners::{FieldOwner, Through};
 use crate::model::fields::{Change, Difference, FieldKind, Ownership};
 use crate::model::managers::{Standing, TakesOut, applied_manifest};
@@ -11,8 +12,9 @@ pub(super) fn find(sight: &WorkloadSight<'_>) -> Vec<Finding> {
     if !sight.has_manifest() {
         return Vec::new();
     }
-    // What an autoscaler sets has two owners: that is noted.
-    let autoscaled = |difference: &Difference| sight.autoscaler.is_some() && difference.kind == FieldKind::Replicas;
+    // What an autoscaler sets has two owners: that is noted. Where none can be seen, there may be one.
+    let may_be_autoscaled = sight.autoscaling != Autoscaling::Off;
+    let autoscaled = |difference: &Difference| may_be_autoscaled && difference.kind == FieldKind::Replicas;
     let differences = sight.workload.fields.differences.iter().filter(|difference| !autoscaled(difference));
     let found = differences.filter_map(|difference| {
         let by = match changed_by(sight, difference) {

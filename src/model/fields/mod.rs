@@ -178,6 +178,11 @@ impl ManifestOrigin {
 }
 
 impl Fields {
+    /// Whether a declared field of this kind is not live as it is declared.
+    pub fn differs_in(&self, kind: FieldKind) -> bool {
+        self.differences.iter().any(|difference| difference.kind == kind)
+    }
+
     /// The facts about an object with this spec, by its annotation of `kubectl apply`.
     pub fn of(id: &WorkloadId, metadata: &ObjectMeta, spec: &impl Serialize) -> Self {
         let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION));
