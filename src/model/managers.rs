@@ -247,6 +247,28 @@ impl Managers {
     }
 }
 
+/// What a hand can take out of a workload with its command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakesOut {
+    /// What it likes: it edits, patches, or replaces all.
+    Anything,
+    /// Variables and their values.
+    Variables,
+    /// Nothing that a manifest declares.
+    Nothing,
+}
+
+impl TakesOut {
+    /// What the hand of this name can.
+    pub fn by(hand: &Manager) -> Self {
+        match hand.as_str() {
+            "kubectl-set" => Self::Variables,
+            "kubectl-label" | "kubectl-annotate" | "kubectl-rollout" => Self::Nothing,
+            _ => Self::Anything,
+        }
+    }
+}
+
 /// Whether this owner applied the very manifest that a workload is compared with, server-side.
 pub(crate) fn applied_manifest(owner: &FieldOwner) -> bool {
     owner.operation == Operation::Apply && (owner.wrote_manifest || owner.manager.as_str() == KUBECTL)
