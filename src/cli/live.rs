@@ -387,6 +387,8 @@ impl Lister {
                     self.live.forbidden.push(kind);
                     return Ok(());
                 }
+                // The API server does not have the kind, so there is no object of it.
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
                 Err(kube::Error::Api(status)) if status.code == 410 && page.limit.is_some() => {
                     page = params.clone();
                     continue;
