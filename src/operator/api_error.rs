@@ -32,6 +32,8 @@ pub enum ApiError {
         code: u16,
         /// What it says.
         message: String,
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
     },
     /// No answer within the deadline: the write may or may not have happened.
     #[error("no answer within {} s", .0.as_secs())]
@@ -52,6 +54,16 @@ impl ApiError {
                 true
             }
             Self::Unavailable { .. } | Self::TimedOut(_) | Self::Unreachable(_) | Self::Unreadable(_) => false,
+        }
+    }
+}
+
+impl ApiError {
+    /// How long the API server wants to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unavailable { retry_after, .. } => *retry_after,
+            _ => None,
         }
     }
 }
@@ -81,7 +93,11 @@ impl From<&kube::core::Status> for ApiError {
             (409, _) => Self::Conflict,
             (404, _) => Self::NotFound,
             (401 | 403, _) => Self::Forbidden(message),
-            (code @ (429 | 500..), _) => Self::Unavailable { code, message },
+            (code @ (429 | 500..), _) => {
+                let seconds = status.details.as_ref().map(|details| details.retry_after_seconds);
+                let retry_after = seconds.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into()));
+                Self::Unavailable { code, message, retry_after }
+            }
             (code, _) => Self::Refused(format!("{code} {message}")),
         }
     }

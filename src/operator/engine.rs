@@ -11,7 +11,8 @@ use kube::runtime::watcher;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 use tokio_util::time::{DelayQueue, delay_queue};
-use tracing::{info, warn};
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, info, warn};
 
 use crate::api::auto_reload::InvalidAnnotation;
 use crate::api::published::Mode;
@@ -32,10 +33,12 @@ use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
+use crate::operator::pace::Limits;
 use crate::operator::reports::{Reports, Written};
 use crate::operator::retry::Retries;
 use crate::operator::tally::Tally;
 use crate::operator::tasks::{Acted, Done, Writer};
+use crate::operator::unwell::Unwell;
 use crate::operator::watch::{Item, Seen, Watches};
 use crate::operator::write::ChangeCause;
 
@@ -60,6 +63,8 @@ pub struct Settings {
     pub report_after: SignedDuration,
     /// How long a report on a config stays after its last finding went.
     pub keep_resolved: SignedDuration,
+    /// How fast we may write.
+    pub limits: Limits,
 }
 
 /// What is looked at, or tried, again at some time.
@@ -97,6 +102,8 @@ pub struct Engine {
     pub(super) outdated: HashMap<WorkloadId, ResourceVersion>,
     /// Why a workload's last stamp failed, for its report.
     pub(super) failures: HashMap<WorkloadId, String>,
+    /// The workloads that were told of it.
+    pub(super) told_failures: HashSet<WorkloadId>,
     /// The workloads that are held, and why, in one word.
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// The annotations that each workload was told about.
@@ -110,6 +117,7 @@ pub struct Engine {
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
+    unwell: Unwell<Again>,
     alarms: DelayQueue<Again>,
     alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
     unsynced: watch::Sender<BTreeSet<Watched>>,
@@ -144,6 +152,7 @@ impl Engine {
             steps_taken: HashMap::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),
+            told_failures: HashSet::new(),
             held: BTreeMap::new(),
             told: HashMap::new(),
             told_namespaces: HashMap::new(),
@@ -151,6 +160,7 @@ impl Engine {
             told_releases: HashSet::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
+            unwell: Unwell::default(),
             alarms: DelayQueue::new(),
             alarm_of: HashMap::new(),
             unsynced,
@@ -161,6 +171,7 @@ impl Engine {
     /// Works until the watches end.
     pub async fn run(mut self, mut seen: Receiver<Seen>, mut releases: Receiver<ReleaseId>) {
         loop {
+            let over_at = self.unwell.over_at();
             tokio::select! {
                 event = seen.recv() => match event {
                     Some(event) => self.see(event),
@@ -172,6 +183,10 @@ impl Engine {
                     let again = alarm.into_inner();
                     self.alarm_of.remove(&again);
                     self.again(again);
+                }
+                () = sleep_until(over_at.unwrap_or_else(Instant::now)), if over_at.is_some() => {
+                    self.unwell.over();
+                    info!("writes work again");
                 }
                 Some(ended) = self.watches.ended() => {
                     if let Err(error) = ended && error.is_panic() {
@@ -259,15 +274,28 @@ impl Engine {
 
     fn again(&mut self, again: Again) {
         let now = Timestamp::now();
-        match again {
+        match &again {
             Again::Workload(id) => {
-                self.outdated.remove(&id);
-                self.steps_taken.remove(&id);
-                self.review_workload(&id, now);
+                self.outdated.remove(id);
+                self.steps_taken.remove(id);
+                self.review_workload(id, now);
             }
-            Again::Config(id) => self.review_config(&id, now),
-            Again::Report(key) => self.write_report(&key),
-            Again::Release(release) => self.look_at_release(&release),
+            Again::Config(id) => self.review_config(id, now),
+            Again::Report(key) => self.write_report(key),
+            Again::Release(release) => self.look_at_release(release),
+        }
+        self.forget_retry(&again, now);
+    }
+
+    /// What failed, and is not tried again now that it is time, is not wanted any more.
+    fn forget_retry(&mut self, again: &Again, now: Timestamp) {
+        let is_under_way = match again {
+            Again::Workload(id) => self.stamping.contains(id) || self.steps_taken.contains_key(id),
+            Again::Report(key) => self.reports.is_under_way(key),
+            Again::Config(_) | Again::Release(_) => return,
+        };
+        if !is_under_way && self.retries.waits_until(again, now).is_none() {
+            self.succeeded(again);
         }
     }
 
@@ -283,11 +311,33 @@ impl Engine {
         self.alarm_of.insert(again, (at, key));
     }
 
-    /// Tries again after the object's back-off.
-    pub(super) fn retry(&mut self, again: Again) {
+    /// Tries again after the object's back-off, and not before the API server wants it.
+    pub(super) fn retry(&mut self, again: Again, not_before: Option<Duration>) {
         let now = Timestamp::now();
-        let at = self.retries.failed(again.clone(), now);
+        let at = self.retries.failed(again.clone(), now, not_before);
         self.alarm(again, at, now);
+    }
+
+    /// A write of this object succeeded, or is not wanted any more.
+    pub(super) fn succeeded(&mut self, again: &Again) {
+        self.retries.succeeded(again);
+        self.unwell.settled(again);
+    }
+
+    /// A write failed that is tried again. Tells of an API server that is not well once, however many writes suffer.
+    pub(super) fn note_unwell(&mut self, again: &Again, error: &ApiError) {
+        if error.is_refusal() {
+            self.unwell.settled(again);
+        } else if self.unwell.failed(again.clone(), Instant::now()) {
+            warn!(%error, "writes fail; each is tried again until it succeeds");
+        } else {
+            debug!(%error, "a write failed; it is tried again");
+        }
+    }
+
+    fn event_lost(&mut self, error: &ApiError) {
+        let is_news = error.is_refusal() || self.unwell.lost(Instant::now());
+        if is_news { info!(%error, "an event could not be written") } else { debug!(%error, "one more event is lost") }
     }
 
     fn written(&mut self, done: Done) {
@@ -300,7 +350,7 @@ impl Engine {
             Done::Report(key, answer) => self.report_written(key, answer),
             Done::Release(look, answer) => self.release_looked_at(look, answer),
             Done::Event(Ok(())) => {}
-            Done::Event(Err(error)) => info!(%error, "an event could not be written"),
+            Done::Event(Err(error)) => self.event_lost(&error),
         }
     }
 
@@ -318,7 +368,7 @@ impl Engine {
         let again = Again::Report(key.clone());
         match answer {
             Ok(written) => {
-                self.retries.succeeded(&again);
+                self.succeeded(&again);
                 self.reports.ended(&key, Some(written));
                 self.write_report(&key);
             }
@@ -326,10 +376,12 @@ impl Engine {
                 let gone = matches!(error, ApiError::NotFound).then_some(Written::Gone);
                 self.reports.ended(&key, gone);
                 // Another state than ours is seen by the watch, soon; anything else may last.
-                if !matches!(error, ApiError::Conflict | ApiError::Exists | ApiError::NotFound) {
+                let is_seen = matches!(error, ApiError::Conflict | ApiError::Exists | ApiError::NotFound);
+                if error.is_refusal() && !is_seen && !self.retries.has_failed(&again) {
                     warn!(ns = %key.0, report = key.1, %error, "cannot write the report; it is tried again");
                 }
-                self.retry(again);
+                self.note_unwell(&again, &error);
+                self.retry(again, error.retry_after());
             }
         }
     }

@@ -271,7 +271,7 @@ impl Engine {
                     warn!(%release, %error, "cannot read the Helm release; it is tried again");
                 }
                 self.releases.failed(look);
-                return self.retry(again);
+                return self.retry(again, error.retry_after());
             }
             Err(error) => {
                 if self.told_releases.insert(release.clone()) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube::Client;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 use tracing::error;
 
@@ -15,6 +15,7 @@ use crate::model::report::ReportKey;
 use crate::model::rerun::placeholder::{Placeholder, Step};
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
+use crate::operator::pace::{Pace, Urgency};
 use crate::operator::releases;
 use crate::operator::reports::{Order, Written};
 use crate::operator::rerun::{Rerunner, Taken};
@@ -51,15 +52,34 @@ const LANES: usize = 16;
 /// As many releases are read at once: each may take some MiB while it is read.
 const LOOKS: usize = 2;
 
+/// The way to the API server for writes of one urgency.
+#[derive(Clone)]
+struct Lanes {
+    free: Arc<Semaphore>,
+    pace: Arc<Pace>,
+    urgency: Urgency,
+    vigil: Arc<Vigil>,
+}
+
+impl Lanes {
+    /// Waits for a free lane and a token, and then until it is sure that we lead: that must be true at the last moment.
+    async fn enter(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        let lane = self.free.acquire().await.ok();
+        self.pace.token(self.urgency).await;
+        self.vigil.is_over().await;
+        lane
+    }
+}
+
 /// Starts writes and hands over what became of them.
 pub struct Writer {
     client: Client,
     instance: Arc<str>,
     change_cause: ChangeCause,
     rerunner: Rerunner,
-    vigil: Arc<Vigil>,
-    stamps: Arc<Semaphore>,
-    others: Arc<Semaphore>,
+    stamps: Lanes,
+    others: Lanes,
     looks: Arc<Semaphore>,
     tasks: JoinSet<Done>,
 }
@@ -72,15 +92,21 @@ impl Writer {
         change_cause: ChangeCause,
         vigil: Arc<Vigil>,
         keyring: Arc<Keyring>,
+        pace: Arc<Pace>,
     ) -> Self {
+        let lanes = |urgency| Lanes {
+            free: Arc::new(Semaphore::new(LANES)),
+            pace: pace.clone(),
+            urgency,
+            vigil: vigil.clone(),
+        };
         Self {
             rerunner: Rerunner::new(client.clone(), instance, keyring),
             client,
             instance: instance.into(),
             change_cause,
-            vigil,
-            stamps: Arc::new(Semaphore::new(LANES)),
-            others: Arc::new(Semaphore::new(LANES)),
+            stamps: lanes(Urgency::Now),
+            others: lanes(Urgency::Later),
             looks: Arc::new(Semaphore::new(LOOKS)),
             tasks: JoinSet::new(),
         }
@@ -101,11 +127,9 @@ impl Writer {
     /// Starts a stamp, or what takes its place.
     pub fn stamp(&mut self, order: StampOrder) {
         let (client, lanes, change_cause) = (self.client.clone(), self.stamps.clone(), self.change_cause);
-        let (rerunner, vigil) = (self.rerunner.clone(), self.vigil.clone());
+        let rerunner = self.rerunner.clone();
         self.tasks.spawn(async move {
-            // The semaphore is never closed.
-            let _lane = lanes.acquire().await.ok();
-            vigil.is_over().await;
+            let _lane = lanes.enter().await;
             let answer = match &order.act {
                 Act::Stamp | Act::RestartAt(_) => write::stamp(&client, &order, change_cause).await.map(Acted::Stamped),
                 Act::MakeAgain => rerunner.make_again(&order).await.map(|()| Acted::Reran),
@@ -117,10 +141,9 @@ impl Writer {
 
     /// Starts a step of making a Job again.
     pub fn step(&mut self, placeholder: Placeholder, step: Step) {
-        let (rerunner, lanes, vigil) = (self.rerunner.clone(), self.stamps.clone(), self.vigil.clone());
+        let (rerunner, lanes) = (self.rerunner.clone(), self.stamps.clone());
         self.tasks.spawn(async move {
-            let _lane = lanes.acquire().await.ok();
-            vigil.is_over().await;
+            let _lane = lanes.enter().await;
             let answer = rerunner.take(&placeholder, &step).await;
             Done::Step(placeholder, step, answer)
         });
@@ -128,10 +151,9 @@ impl Writer {
 
     /// Starts the write of a report.
     pub fn report(&mut self, key: ReportKey, order: Order) {
-        let (client, lanes, vigil) = (self.client.clone(), self.others.clone(), self.vigil.clone());
+        let (client, lanes) = (self.client.clone(), self.others.clone());
         self.tasks.spawn(async move {
-            let _lane = lanes.acquire().await.ok();
-            vigil.is_over().await;
+            let _lane = lanes.enter().await;
             let answer = write_report(&client, &key, order).await;
             Done::Report(key, answer)
         });
@@ -150,10 +172,8 @@ impl Writer {
     /// Starts an Event.
     pub fn event(&mut self, notice: Notice) {
         let (client, lanes, instance) = (self.client.clone(), self.others.clone(), self.instance.clone());
-        let vigil = self.vigil.clone();
         self.tasks.spawn(async move {
-            let _lane = lanes.acquire().await.ok();
-            vigil.is_over().await;
+            let _lane = lanes.enter().await;
             Done::Event(events::publish(&client, &instance, notice).await)
         });
     }
