@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
-use kube::client::{AuthError, ClientBuilder};
 use kube::Client;
+use kube::client::{AuthError, ClientBuilder};
+use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use tower::util::MapResultLayer;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -95,7 +95,8 @@ impl From<&kube::core::Status> for ApiError {
             (401 | 403, _) => Self::Forbidden(message),
             (code @ (429 | 500..), _) => {
                 let seconds = status.details.as_ref().map(|details| details.retry_after_seconds);
-                let retry_after = seconds.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into()));
+                let retry_after =
+                    seconds.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into()));
                 Self::Unavailable { code, message, retry_after }
             }
             (code, _) => Self::Refused(format!("{code} {message}")),

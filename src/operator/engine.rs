@@ -10,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use kube::runtime::watcher;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
-use tokio_util::time::{DelayQueue, delay_queue};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{debug, info, warn};
 
 use crate::api::auto_reload::InvalidAnnotation;

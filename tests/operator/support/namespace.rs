@@ -89,7 +89,11 @@ impl Namespace {
 
     /// Writes an annotation of the object itself, as fast as it goes.
     pub async fn annotate(&self, kind: Kind, name: &str, note: &str) {
-        let patch = json!({"metadata": {"annotations": {"note": note}}});
+        self.patch(kind, name, json!({"metadata": {"annotations": {"note": note}}})).await;
+    }
+
+    /// The same for any of its fields.
+    pub async fn patch(&self, kind: Kind, name: &str, patch: Value) {
         self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
@@ -217,7 +221,7 @@ pub fn stamp_of_template(template: &Value) -> &str {
     template["metadata"]["annotations"]["restamp.dev/config-hash"].as_str().unwrap_or_default()
 }
 
-fn is_rolled_out(workload: &Value) -> bool {
+pub fn is_rolled_out(workload: &Value) -> bool {
     let status = &workload["status"];
     let count = |field: &str| status[field].as_u64().unwrap_or_default();
     let observed = status["observedGeneration"] == workload["metadata"]["generation"];
