@@ -19,6 +19,9 @@ pub enum ApiError {
     /// It is there already.
     #[error("it exists already")]
     Exists,
+    /// Its namespace or its definition is being deleted, so nothing new gets in.
+    #[error("its namespace, or its custom resource definition, is being deleted")]
+    Terminating,
     /// We may not.
     #[error("forbidden by the API server: {0}")]
     Forbidden(String),
@@ -50,9 +53,13 @@ impl ApiError {
     /// Whether the API server has certainly not done what it was asked for.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Conflict | Self::Owned | Self::NotFound | Self::Exists | Self::Forbidden(_) | Self::Refused(_) => {
-                true
-            }
+            Self::Conflict
+            | Self::Owned
+            | Self::NotFound
+            | Self::Exists
+            | Self::Terminating
+            | Self::Forbidden(_)
+            | Self::Refused(_) => true,
             Self::Unavailable { .. } | Self::TimedOut(_) | Self::Unreachable(_) | Self::Unreadable(_) => false,
         }
     }
@@ -82,9 +89,16 @@ impl From<kube::Error> for ApiError {
 impl From<&kube::core::Status> for ApiError {
     fn from(status: &kube::core::Status) -> Self {
         let message = status.message.clone();
-        let mut causes = status.details.iter().flat_map(|details| &details.causes);
-        if causes.any(|cause| cause.reason == "FieldManagerConflict") {
+        let is_caused_by = |reason| {
+            let mut causes = status.details.iter().flat_map(|details| &details.causes);
+            causes.any(|cause| cause.reason == reason)
+        };
+        if is_caused_by("FieldManagerConflict") {
             return Self::Owned;
+        }
+        // Of a definition the API server tells it in words alone.
+        if is_caused_by("NamespaceTerminating") || message.ends_with("custom resource definition is terminating") {
+            return Self::Terminating;
         }
         match (status.code, status.reason.as_str()) {
             // An API server always says a code. This is an event of a watch that the client couldn't read.
@@ -118,6 +132,20 @@ mod tests {
         let error = serde_json::from_str::<u8>("\"hunter2\"").unwrap_err();
         let text = ApiError::from(kube::Error::SerdeError(error)).to_string();
         assert_eq!(text, "cannot read the API server's answer, at line 1 column 9");
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_no_lack_of_rights() {
+        let forbidden = |message: &str, cause: &str| {
+            let details = serde_json::json!({"causes": [{"reason": cause}]});
+            let status =
+                serde_json::json!({"code": 403, "reason": "Forbidden", "message": message, "details": details});
+            ApiError::from(&serde_json::from_value::<kube::core::Status>(status).unwrap())
+        };
+        let gone = "is forbidden: create not allowed while custom resource definition is terminating";
+        assert!(matches!(forbidden(gone, ""), ApiError::Terminating));
+        assert!(matches!(forbidden("it is being terminated", "NamespaceTerminating"), ApiError::Terminating));
+        assert!(matches!(forbidden("no", ""), ApiError::Forbidden(_)));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
@@ -12,7 +11,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::time::{DelayQueue, delay_queue};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::api::auto_reload::InvalidAnnotation;
 use crate::api::published::Mode;
@@ -31,6 +30,7 @@ use crate::model::report_delay::ReportDelay;
 use crate::model::rerun::placeholder::Step;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
+use crate::operator::again::Again;
 use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
 use crate::operator::pace::Limits;
@@ -66,19 +66,6 @@ pub struct Settings {
     /// How fast we may write.
     pub limits: Limits,
 }
-
-/// What is looked at, or tried, again at some time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Again {
-    Workload(WorkloadId),
-    Config(ConfigId),
-    Report(ReportKey),
-    Release(ReleaseId),
-}
-
-/// The longest that an alarm sleeps, and then looks whether it is time; the queue takes about two years at most, and what
-/// a flag, an annotation or a report says may be any time.
-const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The state of a leader.
 pub struct Engine {
@@ -117,9 +104,9 @@ pub struct Engine {
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
-    unwell: Unwell<Again>,
-    alarms: DelayQueue<Again>,
-    alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
+    pub(super) unwell: Unwell<Again>,
+    pub(super) alarms: DelayQueue<Again>,
+    pub(super) alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
     unsynced: watch::Sender<BTreeSet<Watched>>,
     watches: Watches,
 }
@@ -272,74 +259,6 @@ impl Engine {
         }
     }
 
-    fn again(&mut self, again: Again) {
-        let now = Timestamp::now();
-        match &again {
-            Again::Workload(id) => {
-                self.outdated.remove(id);
-                self.steps_taken.remove(id);
-                self.review_workload(id, now);
-            }
-            Again::Config(id) => self.review_config(id, now),
-            Again::Report(key) => self.write_report(key),
-            Again::Release(release) => self.look_at_release(release),
-        }
-        self.forget_retry(&again, now);
-    }
-
-    /// What failed, and is not tried again now that it is time, is not wanted any more.
-    fn forget_retry(&mut self, again: &Again, now: Timestamp) {
-        let is_under_way = match again {
-            Again::Workload(id) => self.stamping.contains(id) || self.steps_taken.contains_key(id),
-            Again::Report(key) => self.reports.is_under_way(key),
-            Again::Config(_) | Again::Release(_) => return,
-        };
-        if !is_under_way && self.retries.waits_until(again, now).is_none() {
-            self.succeeded(again);
-        }
-    }
-
-    /// Looks again at this time, at the latest.
-    pub(super) fn alarm(&mut self, again: Again, at: Timestamp, now: Timestamp) {
-        if let Some((earlier, key)) = self.alarm_of.get(&again) {
-            if *earlier <= at {
-                return;
-            }
-            self.alarms.remove(key);
-        }
-        let key = self.alarms.insert(again.clone(), sleep(at, now));
-        self.alarm_of.insert(again, (at, key));
-    }
-
-    /// Tries again after the object's back-off, and not before the API server wants it.
-    pub(super) fn retry(&mut self, again: Again, not_before: Option<Duration>) {
-        let now = Timestamp::now();
-        let at = self.retries.failed(again.clone(), now, not_before);
-        self.alarm(again, at, now);
-    }
-
-    /// A write of this object succeeded, or is not wanted any more.
-    pub(super) fn succeeded(&mut self, again: &Again) {
-        self.retries.succeeded(again);
-        self.unwell.settled(again);
-    }
-
-    /// A write failed that is tried again. Tells of an API server that is not well once, however many writes suffer.
-    pub(super) fn note_unwell(&mut self, again: &Again, error: &ApiError) {
-        if error.is_refusal() {
-            self.unwell.settled(again);
-        } else if self.unwell.failed(again.clone(), Instant::now()) {
-            warn!(%error, "writes fail; each is tried again until it succeeds");
-        } else {
-            debug!(%error, "a write failed; it is tried again");
-        }
-    }
-
-    fn event_lost(&mut self, error: &ApiError) {
-        let is_news = error.is_refusal() || self.unwell.lost(Instant::now());
-        if is_news { info!(%error, "an event could not be written") } else { debug!(%error, "one more event is lost") }
-    }
-
     fn written(&mut self, done: Done) {
         match done {
             Done::Stamp(order, answer) => self.stamp_ended(order, answer),
@@ -376,7 +295,8 @@ impl Engine {
                 let gone = matches!(error, ApiError::NotFound).then_some(Written::Gone);
                 self.reports.ended(&key, gone);
                 // Another state than ours is seen by the watch, soon; anything else may last.
-                let is_seen = matches!(error, ApiError::Conflict | ApiError::Exists | ApiError::NotFound);
+                let is_seen =
+                    matches!(error, ApiError::Conflict | ApiError::Exists | ApiError::NotFound | ApiError::Terminating);
                 if error.is_refusal() && !is_seen && !self.retries.has_failed(&again) {
                     warn!(ns = %key.0, report = key.1, %error, "cannot write the report; it is tried again");
                 }
@@ -391,27 +311,5 @@ impl Engine {
         if let Some(order) = self.reports.next(key) {
             self.writer.report(key.clone(), order);
         }
-    }
-}
-
-/// How long an alarm sleeps.
-fn sleep(until: Timestamp, now: Timestamp) -> Duration {
-    Duration::try_from(until.duration_since(now)).unwrap_or_default().min(LONGEST_SLEEP)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case::soon("2026-11-30T12:00:05Z", Duration::from_secs(5))]
-    #[case::past("2026-11-30T11:00:00Z", Duration::ZERO)]
-    #[case::far("9999-12-30T22:00:00Z", LONGEST_SLEEP)]
-    #[tokio::test]
-    async fn the_queue_takes_an_alarm_at_any_time(#[case] at: Timestamp, #[case] expected: Duration) {
-        let sleep = sleep(at, "2026-11-30T12:00:00Z".parse().unwrap());
-        DelayQueue::new().insert((), sleep);
-        assert_eq!(sleep, expected);
     }
 }

@@ -1,5 +1,6 @@
 //! The operator: I/O around the model. watch → index → decide → write.
 
+mod again;
 pub mod api_error;
 pub mod client;
 pub mod engine;

@@ -9,8 +9,9 @@ use crate::model::index::{Act, StampOrder};
 use crate::model::names::WorkloadId;
 use crate::model::report;
 use crate::model::rerun::placeholder::{Placeholder, Step};
+use crate::operator::again::Again;
 use crate::operator::api_error::ApiError;
-use crate::operator::engine::{Again, Engine};
+use crate::operator::engine::Engine;
 use crate::operator::events::{Notice, Reason};
 use crate::operator::rerun::Taken;
 

@@ -105,14 +105,17 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     let mut stop = Stop::listen().map_err(RunError::Signals)?;
     let metrics = Metrics::new()?;
     let listener = http::bind(options.bind).await?;
-    let turns = tokio::select! {
-        turns = prepare(options, metrics.clone()) => turns?,
-        () = stop.told() => return Ok(()),
+    let (stage, stages) = watch::channel(Stage::Starting);
+    let work = async {
+        let turns = tokio::select! {
+            turns = prepare(options, metrics.clone()) => turns?,
+            () = stop.told() => return Ok(()),
+        };
+        turns.take(&stage, &mut stop).await
     };
-    let (stage, stages) = watch::channel(Stage::Standby);
     tokio::select! {
-        ended = turns.take(&stage, &mut stop) => ended,
-        served = http::serve(listener, metrics, stages) => {
+        ended = work => ended,
+        served = http::serve(listener, metrics.clone(), stages) => {
             warn!(?served, "the HTTP server ended");
             Ok(())
         }

@@ -76,6 +76,7 @@ impl Turns {
             manager = self.manager() => manager?,
             () = stop.told() => return Ok(()),
         };
+        stage.send_replace(Stage::Standby);
         loop {
             let (ours, keeper) = manager.watch().await;
             let next = self.hold(ours, stop, stage).await;

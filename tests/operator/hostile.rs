@@ -74,7 +74,7 @@ async fn hostile_objects_roll_as_others_do_and_delay_nobody() {
     replace(&hostile, "create", &[large(b'a'), binary(1), variables("1"), config_map(&name, &[("K", "1")])]);
     hostile.apply(&[many(KEYS, "1")]);
     let noise = "configmap/x-*,".repeat(250 * 1024 / 14);
-    let with_many = (0..20).map(|number| deployment(&format!("many-{number}")).env_from_secret("many").build());
+    let with_many = (0..5).map(|number| deployment(&format!("many-{number}")).env_from_secret("many").build());
     let of_variables = keys.iter().fold(deployment("variables"), |it, key| it.env_of_config_map("variables", key));
     let workloads: Vec<Value> = with_many
         .chain([
@@ -88,7 +88,7 @@ async fn hostile_objects_roll_as_others_do_and_delay_nobody() {
         .collect();
     replace(&hostile, "create", &workloads);
     beside.operator_has_caught_up().await;
-    for adopted in ["large", "binary", "variables", &name, "many-0", "many-19"] {
+    for adopted in ["large", "binary", "variables", &name, "many-0", "many-4"] {
         hostile.adopted(DEPLOYMENT, adopted).await;
     }
 
@@ -96,7 +96,7 @@ async fn hostile_objects_roll_as_others_do_and_delay_nobody() {
     // All keys but one stay, and are stale.
     hostile.apply(&[many(1, "2")]);
     beside.operator_has_caught_up().await;
-    for rolled in ["large", "binary", "variables", &name, "many-0", "many-19"] {
+    for rolled in ["large", "binary", "variables", &name, "many-0", "many-4"] {
         hostile.reloaded(DEPLOYMENT, rolled, "").await;
     }
     hostile

@@ -69,7 +69,8 @@ impl Load {
 
     /// Changes every config once more. From now on no pod that is there may stay.
     pub async fn change_all(&mut self) {
-        self.outdated = self.ns.list(POD).await.iter().map(|pod| uid(pod).to_owned()).collect();
+        let pods = self.ns.list(POD).await;
+        self.outdated = pods.iter().filter(|pod| is_ours(pod)).map(|pod| uid(pod).to_owned()).collect();
         for number in 0..WORKLOADS {
             self.change(number).await;
         }
@@ -118,9 +119,8 @@ impl Load {
     async fn until_all_is_well(&self) {
         let ns = &self.ns;
         self.pods_are_replaced().await;
-        let ours = |object: &&Value| object["metadata"]["name"].as_str().unwrap().starts_with("w-");
         ns.until_all(DEPLOYMENT, "to be rolled out", |all| {
-            let all: Vec<_> = all.iter().filter(ours).collect();
+            let all: Vec<_> = all.iter().filter(|workload| is_ours(workload)).collect();
             all.len() == WORKLOADS && all.iter().all(|workload| is_rolled_out(workload))
         })
         .await;
@@ -146,6 +146,11 @@ impl Load {
 /// A workload and its config.
 fn names(number: usize) -> (String, String) {
     (format!("w-{number}"), format!("c-{number}"))
+}
+
+/// Whether it is one of the workloads or a pod of one, not of a witness.
+fn is_ours(object: &Value) -> bool {
+    object["metadata"]["name"].as_str().unwrap().starts_with("w-")
 }
 
 fn uid(object: &Value) -> &str {
