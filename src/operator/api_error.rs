@@ -22,6 +22,9 @@ pub enum ApiError {
     /// Its namespace or its definition is being deleted, so nothing new gets in.
     #[error("its namespace, or its custom resource definition, is being deleted")]
     Terminating,
+    /// An object that is none of ours has the name that one of ours needs, and stands in its way.
+    #[error("{0} has the name under which its manifest would be kept, and is not restamp's")]
+    NameTaken(String),
     /// We may not.
     #[error("forbidden by the API server: {0}")]
     Forbidden(String),
@@ -58,6 +61,7 @@ impl ApiError {
             | Self::NotFound
             | Self::Exists
             | Self::Terminating
+            | Self::NameTaken(_)
             | Self::Forbidden(_)
             | Self::Refused(_) => true,
             Self::Unavailable { .. } | Self::TimedOut(_) | Self::Unreachable(_) | Self::Unreadable(_) => false,
