@@ -78,12 +78,12 @@ impl Namespace {
     }
 
     pub async fn get(&self, kind: Kind, name: &str) -> Option<Value> {
-        let object = self.api(kind).get_opt(name).await.unwrap();
+        let object = reading(async || self.api(kind).get_opt(name).await).await;
         object.map(|object| serde_json::to_value(object).unwrap())
     }
 
     pub async fn list(&self, kind: Kind) -> Vec<Value> {
-        let list = self.api(kind).list(&ListParams::default()).await.unwrap();
+        let list = reading(async || self.api(kind).list(&ListParams::default()).await).await;
         list.into_iter().map(|object| serde_json::to_value(object).unwrap()).collect()
     }
 
@@ -242,6 +242,14 @@ fn hide_managed_fields(value: &mut Value) {
                 metadata.remove("managedFields");
             }
         }
+    }
+}
+
+/// Reads once more where the connection had been kept, and was closed meanwhile.
+async fn reading<T>(read: impl AsyncFn() -> kube::Result<T>) -> T {
+    match read().await {
+        Err(kube::Error::Service(_)) => read().await.unwrap(),
+        answer => answer.unwrap(),
     }
 }
 
