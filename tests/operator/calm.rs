@@ -163,7 +163,7 @@ async fn an_operator_that_is_killed_again_and_again_misses_nothing_and_rolls_not
     for _ in 0..KILLS {
         turn.drop_lease();
         let operator = spawn(cluster, &proxy, &["--lease-seconds", "3"]);
-        load.run(Duration::from_millis(dice.u64(200..2_000))).await;
+        load.run(Duration::from_millis(dice.u64(200..1_500))).await;
         operator.kill();
     }
     load.change_all().await;

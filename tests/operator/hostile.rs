@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::breaking_turn;
 use crate::support::kind::{CONFIG_MAP, DEPLOYMENT, DRIFT_REPORT, EVENT, SECRET};
 use crate::support::manifests::{config_map, deployment, secret};
-use crate::support::namespace::{Namespace, report_name};
+use crate::support::namespace::{Namespace, report_name, stamp, state};
 
 /// The API server's limit for a Secret, in bytes of its values.
 const LARGEST: usize = 1024 * 1024;
@@ -36,6 +36,15 @@ fn many(keys: usize, value: &str) -> Value {
     let data: BTreeMap<String, &str> = (0..keys).map(|number| (format!("K{number}"), value)).collect();
     let pairs: Vec<(&str, &str)> = data.iter().map(|(key, value)| (key.as_str(), *value)).collect();
     secret("many", &pairs)
+}
+
+/// No variable can hold what is no text.
+fn mounting_binary() -> Value {
+    let mut workload = deployment("binary").build();
+    let pod = &mut workload["spec"]["template"]["spec"];
+    pod["volumes"] = json!([{"name": "v", "configMap": {"name": "binary"}}]);
+    pod["containers"][0]["volumeMounts"] = json!([{"name": "v", "mountPath": "/v"}]);
+    workload
 }
 
 /// Its name is as long as names get, and so is that of its config.
@@ -79,7 +88,7 @@ async fn hostile_objects_roll_as_others_do_and_delay_nobody() {
     let workloads: Vec<Value> = with_many
         .chain([
             deployment("large").env_from_secret("large").build(),
-            deployment("binary").env_from_config_map("binary").build(),
+            mounting_binary(),
             of_variables.build(),
             long(&name),
             annotated(deployment("noise").build(), "restamp.dev/reload-on", &noise),
@@ -88,17 +97,23 @@ async fn hostile_objects_roll_as_others_do_and_delay_nobody() {
         .collect();
     replace(&hostile, "create", &workloads);
     beside.operator_has_caught_up().await;
-    for adopted in ["large", "binary", "variables", &name, "many-0", "many-4"] {
+    for adopted in ["large", "binary", "variables", "many-0", "many-4"] {
         hostile.adopted(DEPLOYMENT, adopted).await;
     }
+    // The name of its report can't be the usual one.
+    let is_adopted = |report: &Value| report["spec"]["subject"]["name"] == name && state(report) == "Current";
+    let has_long = |reports: &[Value]| reports.iter().any(is_adopted);
+    hostile.until_all(DRIFT_REPORT, "to have one about the long name", has_long).await;
 
     replace(&hostile, "replace", &[large(b'b'), binary(2), variables("2"), config_map(&name, &[("K", "2")])]);
     // All keys but one stay, and are stale.
     hostile.apply(&[many(1, "2")]);
     beside.operator_has_caught_up().await;
-    for rolled in ["large", "binary", "variables", &name, "many-0", "many-4"] {
+    for rolled in ["large", "binary", "variables", "many-0", "many-4"] {
         hostile.reloaded(DEPLOYMENT, rolled, "").await;
     }
+    hostile.until(DEPLOYMENT, &name, "to carry a stamp", |workload| !stamp(workload).is_empty()).await;
+    hostile.until_all(DRIFT_REPORT, "to have one about the long name", has_long).await;
     hostile
         .until(DRIFT_REPORT, &report_name(SECRET, "many"), "to name the stale keys", |report| {
             report["status"]["counts"]["staleKeys"] == KEYS - 1
