@@ -5,11 +5,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kube::Client;
+use kube::client::{AuthError, ClientBuilder};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
-use kube::{Client, client::AuthError};
+use tower::util::MapResultLayer;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long the API server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A watch ends after 230 s, so a connection without a byte for longer is dead, whatever the network says.
+const LONGEST_SILENCE: Duration = Duration::from_secs(240);
 
 /// Which cluster.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -78,27 +84,46 @@ pub enum ConnectError {
 impl Target {
     /// Connects: by the given kubeconfig, else the usual one, else the ServiceAccount of the pod that we run in.
     pub async fn connect(&self) -> Result<Connection, ConnectError> {
-        self.connect_reading_for(None).await
+        let config = self.config_reading_for(LONGEST_SILENCE).await?;
+        let server = config.cluster_url.to_string();
+        match Client::try_from(config) {
+            Ok(client) => Ok(Connection { client, server }),
+            Err(error) => Err(ConnectError::Client { server, reason: innermost(&error) }),
+        }
     }
 
-    /// Connects for short calls alone: one that gets no byte for so long fails. A watch would not survive that.
-    pub async fn connect_for_short_calls(&self, patience: Duration) -> Result<Connection, ConnectError> {
-        self.connect_reading_for(Some(patience)).await
+    /// Connects for short calls alone: one that gets no byte for so long fails. A watch would not survive that. What
+    /// became of each call is heard: `None` of one that was answered, else why it was not, or by a server that is not well.
+    pub async fn connect_for_short_calls(
+        &self,
+        patience: Duration,
+        heard: impl Fn(Option<String>) + Clone + Send + Sync + 'static,
+    ) -> Result<Client, ConnectError> {
+        let config = self.config_reading_for(patience).await?;
+        let server = config.cluster_url.to_string();
+        let listen = MapResultLayer::new(move |answer: Result<http::Response<_>, BoxError>| {
+            heard(match &answer {
+                Ok(answer) if answer.status().is_server_error() => Some(answer.status().to_string()),
+                Ok(_) => None,
+                Err(error) => Some(innermost(error.as_ref())),
+            });
+            answer
+        });
+        match ClientBuilder::try_from(config) {
+            Ok(builder) => Ok(builder.with_layer(&listen).build()),
+            Err(error) => Err(ConnectError::Client { server, reason: innermost(&error) }),
+        }
     }
 
-    async fn connect_reading_for(&self, patience: Option<Duration>) -> Result<Connection, ConnectError> {
+    async fn config_reading_for(&self, patience: Duration) -> Result<Config, ConnectError> {
         // One provider for the process; if another part has installed it already, it is the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = self.config().await?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         // It would repeat calls for minutes, writes too, behind our back.
         config.default_retry = false;
-        config.read_timeout = patience;
-        let server = config.cluster_url.to_string();
-        match Client::try_from(config) {
-            Ok(client) => Ok(Connection { client, server }),
-            Err(error) => Err(ConnectError::Client { server, reason: innermost(&error) }),
-        }
+        config.read_timeout = Some(patience);
+        Ok(config)
     }
 
     async fn config(&self) -> Result<Config, ConnectError> {

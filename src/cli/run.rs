@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -26,12 +27,13 @@ use crate::model::scope::Scope;
 use crate::model::selector::LabelSelector;
 use crate::model::watched::Watched;
 use crate::operator::engine::Settings;
+use crate::operator::pace::Limits;
 use crate::operator::run::{Options, RunError};
 use crate::operator::write::ChangeCause;
 
-/// What is logged by default. The client and its watches log each failure that we tell in a sentence of our own, and at
-/// every retry.
-const LOG: &str = "info,kube_client=off,kube_runtime=off";
+/// What is logged by default. The client, its watches and the keeper of the Lease log each failure that we tell in a
+/// sentence of our own, and at every retry.
+const LOG: &str = "info,kube_client=off,kube_runtime=off,kube_lease_manager=off";
 
 /// A Lease has room for no more seconds.
 const LONGEST_LEASE: u64 = i32::MAX as u64;
@@ -97,6 +99,12 @@ pub struct Args {
     /// How long a leader that is gone keeps its Lease, in seconds
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..=LONGEST_LEASE))]
     lease_seconds: u64,
+    /// How many writes a second the API server gets from us at most, over a longer time; watches and the lease don't count
+    #[arg(long, default_value = "200", value_name = "WRITES")]
+    kube_api_qps: NonZeroU32,
+    /// How many writes it gets at once, after a quiet time
+    #[arg(long, default_value = "1000", value_name = "WRITES")]
+    kube_api_burst: NonZeroU32,
     /// What to log, such as `debug` or `restamp=trace,kube=info`
     #[arg(long, default_value = LOG, value_name = "FILTER")]
     log: Targets,
@@ -167,11 +175,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             change_cause: if args.change_cause { ChangeCause::Write } else { ChangeCause::Omit },
             report_after: args.report_after,
             keep_resolved: args.keep_resolved,
+            limits: Limits { per_second: args.kube_api_qps, burst: args.kube_api_burst },
         },
     };
     // One thread: there is little to compute, and each further one has an arena of the allocator to itself.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Runtime)?;
-    Ok(runtime.block_on(crate::operator::run::run(options))?)
+    let ended = runtime.block_on(crate::operator::run::run(options));
+    // What runs on threads of its own, such as a look-up of a name that nobody answers, must not keep us.
+    runtime.shutdown_background();
+    Ok(ended?)
 }
 
 fn own_namespace(text: &str) -> Result<Name, String> {
@@ -218,7 +230,8 @@ mod tests {
         let written = Written::default();
         let writer = written.clone();
         let log = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
-        let log = tracing_subscriber::registry().with(log.with_filter(logged("trace,kube_client::client=trace".parse().unwrap())));
+        let log = tracing_subscriber::registry()
+            .with(log.with_filter(logged("trace,kube_client::client=trace".parse().unwrap())));
         tracing::subscriber::with_default(log, || {
             tracing::warn!(target: "kube_client::client", "the whole answer");
             tracing::debug!(target: "kube_client::client::builder", "requesting");

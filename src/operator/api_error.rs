@@ -19,6 +19,9 @@ pub enum ApiError {
     /// It is there already.
     #[error("it exists already")]
     Exists,
+    /// Its namespace or its definition is being deleted, so nothing new gets in.
+    #[error("its namespace, or its custom resource definition, is being deleted")]
+    Terminating,
     /// An object that is none of ours has the name that one of ours needs, and stands in its way.
     #[error("{0} has the name under which its manifest would be kept, and is not restamp's")]
     NameTaken(String),
@@ -35,6 +38,8 @@ pub enum ApiError {
         code: u16,
         /// What it says.
         message: String,
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
     },
     /// No answer within the deadline: the write may or may not have happened.
     #[error("no answer within {} s", .0.as_secs())]
@@ -55,10 +60,21 @@ impl ApiError {
             | Self::Owned
             | Self::NotFound
             | Self::Exists
+            | Self::Terminating
             | Self::NameTaken(_)
             | Self::Forbidden(_)
             | Self::Refused(_) => true,
             Self::Unavailable { .. } | Self::TimedOut(_) | Self::Unreachable(_) | Self::Unreadable(_) => false,
+        }
+    }
+}
+
+impl ApiError {
+    /// How long the API server wants to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unavailable { retry_after, .. } => *retry_after,
+            _ => None,
         }
     }
 }
@@ -77,9 +93,16 @@ impl From<kube::Error> for ApiError {
 impl From<&kube::core::Status> for ApiError {
     fn from(status: &kube::core::Status) -> Self {
         let message = status.message.clone();
-        let mut causes = status.details.iter().flat_map(|details| &details.causes);
-        if causes.any(|cause| cause.reason == "FieldManagerConflict") {
+        let is_caused_by = |reason| {
+            let mut causes = status.details.iter().flat_map(|details| &details.causes);
+            causes.any(|cause| cause.reason == reason)
+        };
+        if is_caused_by("FieldManagerConflict") {
             return Self::Owned;
+        }
+        // Of a definition the API server tells it in words alone.
+        if is_caused_by("NamespaceTerminating") || message.ends_with("custom resource definition is terminating") {
+            return Self::Terminating;
         }
         match (status.code, status.reason.as_str()) {
             // An API server always says a code. This is an event of a watch that the client couldn't read.
@@ -88,7 +111,12 @@ impl From<&kube::core::Status> for ApiError {
             (409, _) => Self::Conflict,
             (404, _) => Self::NotFound,
             (401 | 403, _) => Self::Forbidden(message),
-            (code @ (429 | 500..), _) => Self::Unavailable { code, message },
+            (code @ (429 | 500..), _) => {
+                let seconds = status.details.as_ref().map(|details| details.retry_after_seconds);
+                let retry_after =
+                    seconds.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into()));
+                Self::Unavailable { code, message, retry_after }
+            }
             (code, _) => Self::Refused(format!("{code} {message}")),
         }
     }
@@ -108,6 +136,20 @@ mod tests {
         let error = serde_json::from_str::<u8>("\"hunter2\"").unwrap_err();
         let text = ApiError::from(kube::Error::SerdeError(error)).to_string();
         assert_eq!(text, "cannot read the API server's answer, at line 1 column 9");
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_no_lack_of_rights() {
+        let forbidden = |message: &str, cause: &str| {
+            let details = serde_json::json!({"causes": [{"reason": cause}]});
+            let status =
+                serde_json::json!({"code": 403, "reason": "Forbidden", "message": message, "details": details});
+            ApiError::from(&serde_json::from_value::<kube::core::Status>(status).unwrap())
+        };
+        let gone = "is forbidden: create not allowed while custom resource definition is terminating";
+        assert!(matches!(forbidden(gone, ""), ApiError::Terminating));
+        assert!(matches!(forbidden("it is being terminated", "NamespaceTerminating"), ApiError::Terminating));
+        assert!(matches!(forbidden("no", ""), ApiError::Forbidden(_)));
     }
 
     #[test]

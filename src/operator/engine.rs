@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use kube::runtime::watcher;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{info, warn};
 
@@ -31,12 +31,15 @@ use crate::model::report_delay::ReportDelay;
 use crate::model::rerun::placeholder::Step;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
+use crate::operator::again::Again;
 use crate::operator::api_error::ApiError;
 use crate::operator::metrics::Metrics;
+use crate::operator::pace::Limits;
 use crate::operator::reports::{Reports, Written};
 use crate::operator::retry::Retries;
 use crate::operator::tally::Tally;
 use crate::operator::tasks::{Acted, Done, Writer};
+use crate::operator::unwell::Unwell;
 use crate::operator::watch::{Item, Seen, Watches};
 use crate::operator::write::ChangeCause;
 
@@ -61,20 +64,9 @@ pub struct Settings {
     pub report_after: SignedDuration,
     /// How long a report on a config stays after its last finding went.
     pub keep_resolved: SignedDuration,
+    /// How fast we may write.
+    pub limits: Limits,
 }
-
-/// What is looked at, or tried, again at some time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Again {
-    Workload(WorkloadId),
-    Config(ConfigId),
-    Report(ReportKey),
-    Release(ReleaseId),
-}
-
-/// The longest that an alarm sleeps, and then looks whether it is time; the queue takes about two years at most, and what
-/// a flag, an annotation or a report says may be any time.
-const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// As long a leader waits for the list of HorizontalPodAutoscalers before it says anything of a number of pods without it.
 const PATIENCE_WITH_AUTOSCALERS: SignedDuration = SignedDuration::from_secs(10);
@@ -103,6 +95,8 @@ pub struct Engine {
     pub(super) outdated: HashMap<WorkloadId, ResourceVersion>,
     /// Why a workload's last stamp failed, for its report.
     pub(super) failures: HashMap<WorkloadId, String>,
+    /// The workloads that were told of it.
+    pub(super) told_failures: HashSet<WorkloadId>,
     /// The workloads that are held, and why, in one word.
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// The annotations that each workload was told about.
@@ -116,8 +110,9 @@ pub struct Engine {
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
-    alarms: DelayQueue<Again>,
-    alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
+    pub(super) unwell: Unwell<Again>,
+    pub(super) alarms: DelayQueue<Again>,
+    pub(super) alarm_of: HashMap<Again, (Timestamp, delay_queue::Key)>,
     unsynced: watch::Sender<BTreeSet<Watched>>,
     watches: Watches,
 }
@@ -151,6 +146,7 @@ impl Engine {
             steps_taken: HashMap::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),
+            told_failures: HashSet::new(),
             held: BTreeMap::new(),
             told: HashMap::new(),
             told_namespaces: HashMap::new(),
@@ -158,6 +154,7 @@ impl Engine {
             told_releases: HashSet::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
+            unwell: Unwell::default(),
             alarms: DelayQueue::new(),
             alarm_of: HashMap::new(),
             unsynced,
@@ -168,6 +165,7 @@ impl Engine {
     /// Works until the watches end.
     pub async fn run(mut self, mut seen: Receiver<Seen>, mut releases: Receiver<ReleaseId>) {
         loop {
+            let over_at = self.unwell.over_at();
             tokio::select! {
                 event = seen.recv() => match event {
                     Some(event) => self.see(event),
@@ -179,6 +177,10 @@ impl Engine {
                     let again = alarm.into_inner();
                     self.alarm_of.remove(&again);
                     self.again(again);
+                }
+                () = sleep_until(over_at.unwrap_or_else(Instant::now)), if over_at.is_some() => {
+                    self.unwell.over();
+                    info!("writes work again");
                 }
                 Some(ended) = self.watches.ended() => {
                     if let Err(error) = ended && error.is_panic() {
@@ -264,39 +266,6 @@ impl Engine {
         }
     }
 
-    fn again(&mut self, again: Again) {
-        let now = Timestamp::now();
-        match again {
-            Again::Workload(id) => {
-                self.outdated.remove(&id);
-                self.steps_taken.remove(&id);
-                self.review_workload(&id, now);
-            }
-            Again::Config(id) => self.review_config(&id, now),
-            Again::Report(key) => self.write_report(&key),
-            Again::Release(release) => self.look_at_release(&release),
-        }
-    }
-
-    /// Looks again at this time, at the latest.
-    pub(super) fn alarm(&mut self, again: Again, at: Timestamp, now: Timestamp) {
-        if let Some((earlier, key)) = self.alarm_of.get(&again) {
-            if *earlier <= at {
-                return;
-            }
-            self.alarms.remove(key);
-        }
-        let key = self.alarms.insert(again.clone(), sleep(at, now));
-        self.alarm_of.insert(again, (at, key));
-    }
-
-    /// Tries again after the object's back-off.
-    pub(super) fn retry(&mut self, again: Again) {
-        let now = Timestamp::now();
-        let at = self.retries.failed(again.clone(), now);
-        self.alarm(again, at, now);
-    }
-
     fn written(&mut self, done: Done) {
         match done {
             Done::Stamp(order, answer) => self.stamp_ended(order, answer),
@@ -307,7 +276,7 @@ impl Engine {
             Done::Report(key, answer) => self.report_written(key, answer),
             Done::Release(look, answer) => self.release_looked_at(look, answer),
             Done::Event(Ok(())) => {}
-            Done::Event(Err(error)) => info!(%error, "an event could not be written"),
+            Done::Event(Err(error)) => self.event_lost(&error),
         }
     }
 
@@ -325,7 +294,7 @@ impl Engine {
         let again = Again::Report(key.clone());
         match answer {
             Ok(written) => {
-                self.retries.succeeded(&again);
+                self.succeeded(&again);
                 self.reports.ended(&key, Some(written));
                 self.write_report(&key);
             }
@@ -333,10 +302,13 @@ impl Engine {
                 let gone = matches!(error, ApiError::NotFound).then_some(Written::Gone);
                 self.reports.ended(&key, gone);
                 // Another state than ours is seen by the watch, soon; anything else may last.
-                if !matches!(error, ApiError::Conflict | ApiError::Exists | ApiError::NotFound) {
+                let is_seen =
+                    matches!(error, ApiError::Conflict | ApiError::Exists | ApiError::NotFound | ApiError::Terminating);
+                if error.is_refusal() && !is_seen && !self.retries.has_failed(&again) {
                     warn!(ns = %key.0, report = key.1, %error, "cannot write the report; it is tried again");
                 }
-                self.retry(again);
+                self.note_unwell(&again, &error);
+                self.retry(again, error.retry_after());
             }
         }
     }
@@ -346,27 +318,5 @@ impl Engine {
         if let Some(order) = self.reports.next(key) {
             self.writer.report(key.clone(), order);
         }
-    }
-}
-
-/// How long an alarm sleeps.
-fn sleep(until: Timestamp, now: Timestamp) -> Duration {
-    Duration::try_from(until.duration_since(now)).unwrap_or_default().min(LONGEST_SLEEP)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rstest::rstest;
-
-    #[rstest]
-    #[case::soon("2026-11-30T12:00:05Z", Duration::from_secs(5))]
-    #[case::past("2026-11-30T11:00:00Z", Duration::ZERO)]
-    #[case::far("9999-12-30T22:00:00Z", LONGEST_SLEEP)]
-    #[tokio::test]
-    async fn the_queue_takes_an_alarm_at_any_time(#[case] at: Timestamp, #[case] expected: Duration) {
-        let sleep = sleep(at, "2026-11-30T12:00:00Z".parse().unwrap());
-        DelayQueue::new().insert((), sleep);
-        assert_eq!(sleep, expected);
     }
 }

@@ -17,6 +17,8 @@ use crate::operator::metrics::Metrics;
 /// What this replica is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
+    /// It has no connection yet.
+    Starting,
     /// It waits for its turn; as ready as it gets.
     Standby,
     /// It leads, and these kinds are not synced yet.
@@ -24,9 +26,10 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The needed kinds that are not synced yet.
+    /// What is needed and not seen yet, such as kinds that are not synced.
     fn missing(&self) -> Vec<&'static str> {
         match self {
+            Self::Starting => vec!["the Lease"],
             Self::Standby => Vec::new(),
             Self::Leading(unsynced) => {
                 unsynced.iter().copied().filter(|kind| kind.is_needed()).map(Watched::as_str).collect()
@@ -85,5 +88,6 @@ mod tests {
         assert_eq!(Stage::Leading(kinds(&[WorkloadKind::Pod, WorkloadKind::Job])).missing(), ["Pod"]);
         assert_eq!(Stage::Leading(kinds(&[WorkloadKind::Job])).missing(), Vec::<&str>::new());
         assert_eq!(Stage::Standby.missing(), Vec::<&str>::new());
+        assert_eq!(Stage::Starting.missing(), ["the Lease"]);
     }
 }

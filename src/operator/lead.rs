@@ -13,6 +13,7 @@ use crate::operator::engine::{Engine, Settings};
 use crate::operator::hash_key::{self, HashKeyError};
 use crate::operator::http::Stage;
 use crate::operator::metrics::Metrics;
+use crate::operator::pace::Pace;
 use crate::operator::publish::publish;
 use crate::operator::releases::follow;
 use crate::operator::reloader::look_out;
@@ -57,7 +58,8 @@ pub async fn lead(
         unread: BTreeSet::new(),
     };
     let stakater_counts = settings.participation.stakater.is_anywhere();
-    let writer = Writer::new(client.clone(), namespace, settings.change_cause, vigil.clone(), keyring.clone());
+    let pace = Arc::new(Pace::new(settings.limits, metrics.clone()));
+    let writer = Writer::new(client.clone(), namespace, settings.change_cause, vigil.clone(), keyring.clone(), pace);
     let engine = Engine::new(writer, keyring, settings, namespace, metrics.clone(), unsynced, watches);
     let tell = async {
         while unsynced_kinds.changed().await.is_ok() {

@@ -23,6 +23,7 @@ pub struct Metrics {
     configs: IntGaugeVec,
     reloads: IntCounterVec,
     latency: Histogram,
+    write_wait: Histogram,
     watch_synced: IntGaugeVec,
     watch_failing: IntGaugeVec,
     watch_errors: IntCounterVec,
@@ -65,6 +66,11 @@ impl Metrics {
             "Time from the first sight of a change to the stamped pod template, the settle time included.",
         );
         let latency = latency.buckets(vec![0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0]);
+        let write_wait = HistogramOpts::new(
+            "restamp_write_wait_seconds",
+            "Time that a write waited for --kube-api-qps and --kube-api-burst.",
+        );
+        let write_wait = write_wait.buckets(vec![0.001, 0.01, 0.1, 1.0, 10.0, 60.0]);
         let metrics = Self {
             stale_keys: registered(
                 &registry,
@@ -104,6 +110,7 @@ impl Metrics {
                 )?,
             )?,
             latency: registered(&registry, Histogram::with_opts(latency)?)?,
+            write_wait: registered(&registry, Histogram::with_opts(write_wait)?)?,
             watch_synced: registered(
                 &registry,
                 IntGaugeVec::new(
@@ -166,12 +173,13 @@ impl Metrics {
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 12] = [
+        let collectors: [&dyn Collector; 13] = [
             &self.stale_keys,
             &self.findings,
             &self.configs,
             &self.reloads,
             &self.latency,
+            &self.write_wait,
             &self.watch_synced,
             &self.watch_failing,
             &self.watch_errors,
@@ -257,6 +265,11 @@ impl Metrics {
     /// A change took this long to get into the pod template.
     pub fn latency(&self, seconds: f64) {
         self.latency.observe(seconds);
+    }
+
+    /// A write waited this long for its token.
+    pub fn write_waited(&self, seconds: f64) {
+        self.write_wait.observe(seconds);
     }
 
     /// A watch begins.

@@ -1,5 +1,6 @@
 //! The operator: I/O around the model. watch → index → decide → write.
 
+mod again;
 pub mod api_error;
 pub mod client;
 pub mod engine;
@@ -9,21 +10,25 @@ pub mod health;
 pub mod http;
 pub mod lead;
 pub mod metrics;
+pub mod pace;
 pub mod publish;
 pub mod releases;
 mod reloader;
 mod reloading;
+pub mod renewal;
 mod reporting;
 pub mod reports;
 pub mod rerun;
 mod rerunning;
 pub mod retry;
 pub mod run;
+pub mod stop;
 mod tally;
 pub mod tasks;
 mod trouble;
 pub mod turns;
 pub mod unread;
+pub mod unwell;
 pub mod vigil;
 pub mod watch;
 pub mod write;

@@ -18,8 +18,9 @@ use crate::model::observe::News;
 use crate::model::report;
 use crate::model::scope::Extent;
 use crate::model::watched::Watched;
+use crate::operator::again::Again;
 use crate::operator::api_error::ApiError;
-use crate::operator::engine::{Again, Engine};
+use crate::operator::engine::Engine;
 use crate::operator::events::{Notice, Reason};
 use crate::operator::metrics::ReloadResult;
 use crate::operator::rerunning::failure;
@@ -27,6 +28,9 @@ use crate::operator::tasks::Acted;
 
 /// A version that the API server refused as outdated is tried again only if the watch shows no newer one for this long.
 const WATCH_DELAY: SignedDuration = SignedDuration::from_secs(5);
+
+/// A stamp that failed more often than this fails for a reason of its own.
+const HICCUPS: u32 = 5;
 
 /// Whether a report's status can be read.
 type Readable = Result<(), Unreadable>;
@@ -102,8 +106,9 @@ impl Engine {
 
     pub(super) fn stamp_succeeded(&mut self, order: &StampOrder, acted: &Acted) {
         let id = &order.workload;
-        self.retries.succeeded(&Again::Workload(id.clone()));
+        self.succeeded(&Again::Workload(id.clone()));
         self.failures.remove(id);
+        self.told_failures.remove(id);
         self.metrics.reload(id, ReloadResult::Stamped);
         self.metrics.latency(Timestamp::now().duration_since(order.due_since).as_secs_f64());
         info!(kind = %id.kind, ns = %id.namespace, name = %id.name, cause = order.cause.as_field(), "reload");
@@ -137,11 +142,16 @@ impl Engine {
                 }
                 _ => format!("cannot stamp {id}: {error}"),
             };
-            if self.failures.insert(id.clone(), message.clone()).is_none() {
+            self.failures.insert(id.clone(), message.clone());
+            let again = Again::Workload(id.clone());
+            // An API server that is not well for a moment is nothing that the owner of a workload could mend.
+            let is_its_own = error.is_refusal() || self.retries.times(&again) >= HICCUPS;
+            if is_its_own && self.told_failures.insert(id.clone()) {
                 warn!(kind = %id.kind, ns = %id.namespace, name = %id.name, %error, "reload failed; it is tried again");
                 self.tell_workload(id, Reason::ReloadFailed, message);
             }
-            self.retry(Again::Workload(id.clone()));
+            self.note_unwell(&again, error);
+            self.retry(again, error.retry_after());
         }
     }
 
@@ -262,6 +272,8 @@ impl Engine {
         self.metrics.findings_of_workload(id, &[]);
         self.releases.forget_workload(id);
         self.failures.remove(id);
+        self.told_failures.remove(id);
+        self.succeeded(&Again::Workload(id.clone()));
         self.told.remove(id);
         self.outdated.remove(id);
         self.would_reload.remove(id);

@@ -22,8 +22,9 @@ use crate::model::names::{ConfigId, Name, WorkloadId};
 use crate::model::report::{self, ReportKey};
 use crate::model::scope::Extent;
 use crate::model::workload::Workload;
+use crate::operator::again::Again;
 use crate::operator::api_error::ApiError;
-use crate::operator::engine::{Again, Engine};
+use crate::operator::engine::Engine;
 use crate::operator::events::{Notice, Reason};
 use crate::operator::releases;
 use crate::operator::tally::ConfigState;
@@ -273,7 +274,7 @@ impl Engine {
                     warn!(%release, %error, "cannot read the Helm release; it is tried again");
                 }
                 self.releases.failed(look);
-                return self.retry(again);
+                return self.retry(again, error.retry_after());
             }
             Err(error) => {
                 if self.told_releases.insert(release.clone()) {

@@ -154,6 +154,11 @@ impl Reports {
         Some(order)
     }
 
+    /// Whether a write of this report is under way.
+    pub fn is_under_way(&self, key: &ReportKey) -> bool {
+        self.in_flight.contains(key)
+    }
+
     /// A write ended, well or not.
     pub fn ended(&mut self, key: &ReportKey, written: Option<Written>) {
         self.in_flight.remove(key);

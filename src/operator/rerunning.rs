@@ -9,8 +9,9 @@ use crate::model::index::{Act, StampOrder};
 use crate::model::names::WorkloadId;
 use crate::model::report;
 use crate::model::rerun::placeholder::{Placeholder, Step};
+use crate::operator::again::Again;
 use crate::operator::api_error::ApiError;
-use crate::operator::engine::{Again, Engine};
+use crate::operator::engine::Engine;
 use crate::operator::events::{Notice, Reason};
 use crate::operator::rerun::Taken;
 
@@ -43,10 +44,10 @@ impl Engine {
         match answer {
             Ok(Taken::NotOurs) => {
                 self.tell_foreign_placeholder(placeholder);
-                self.retry(Again::Workload(id.clone()));
+                self.retry(Again::Workload(id.clone()), None);
             }
             Ok(taken) => {
-                self.retries.succeeded(&Again::Workload(id.clone()));
+                self.succeeded(&Again::Workload(id.clone()));
                 self.failures.remove(id);
                 self.steps_taken.insert(id.clone(), (placeholder.uid.clone(), step));
                 self.alarm(Again::Workload(id.clone()), now + WATCH_DELAY, now);
@@ -58,7 +59,7 @@ impl Engine {
             }
             Err(error) => {
                 self.tell_step_failure(placeholder, &step, &error);
-                self.retry(Again::Workload(id.clone()));
+                self.retry(Again::Workload(id.clone()), error.retry_after());
             }
         }
     }

@@ -19,6 +19,8 @@ use crate::operator::engine::Settings;
 use crate::operator::hash_key::HashKeyError;
 use crate::operator::http::{self, BindError, Stage};
 use crate::operator::metrics::Metrics;
+use crate::operator::renewal::Renewal;
+use crate::operator::stop::Stop;
 use crate::operator::turns::Turns;
 use crate::operator::vigil::Holding;
 
@@ -99,24 +101,39 @@ pub enum RunError {
 
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(options: Options) -> Result<(), RunError> {
+    // Before all else: the first process of a container gets no signal that it doesn't listen for.
+    let mut stop = Stop::listen().map_err(RunError::Signals)?;
     let metrics = Metrics::new()?;
     let listener = http::bind(options.bind).await?;
-    let Connection { client, server } = options.target.connect().await?;
-    check_custom_resource(&client, server).await?;
-    let (stage, stages) = watch::channel(Stage::Standby);
-    let namespace = options.own_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-    // A renewal that hangs must fail while there is time for another one.
-    let patience = Duration::from_secs(options.lease_seconds.div_ceil(3));
-    let lease_client = options.target.connect_for_short_calls(patience).await?.client;
-    let holding = Holding::wanted(namespace, Duration::from_secs(options.lease_seconds))?;
-    let turns = Turns { client, lease_client, holding, settings: options.settings, metrics: metrics.clone() };
+    let (stage, stages) = watch::channel(Stage::Starting);
+    let work = async {
+        let turns = tokio::select! {
+            turns = prepare(options, metrics.clone()) => turns?,
+            () = stop.told() => return Ok(()),
+        };
+        turns.take(&stage, &mut stop).await
+    };
     tokio::select! {
-        ended = turns.take(&stage) => ended,
+        ended = work => ended,
         served = http::serve(listener, metrics.clone(), stages) => {
             warn!(?served, "the HTTP server ended");
             Ok(())
         }
     }
+}
+
+/// Connects, and sees that the custom resource is there.
+async fn prepare(options: Options, metrics: Metrics) -> Result<Turns, RunError> {
+    let Connection { client, server } = options.target.connect().await?;
+    check_custom_resource(&client, server).await?;
+    let namespace = options.own_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+    // A renewal that hangs must fail while there is time for another one.
+    let patience = Duration::from_secs(options.lease_seconds.div_ceil(3));
+    let renewal = Renewal::default();
+    let heard = move |why_not| renewal.heard(why_not);
+    let lease_client = options.target.connect_for_short_calls(patience, heard).await?;
+    let holding = Holding::wanted(namespace, Duration::from_secs(options.lease_seconds))?;
+    Ok(Turns { client, lease_client, holding, settings: options.settings, metrics })
 }
 
 async fn check_custom_resource(client: &Client, server: String) -> Result<(), RunError> {

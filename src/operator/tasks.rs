@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube::Client;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 use tracing::error;
 
@@ -15,6 +15,7 @@ use crate::model::report::ReportKey;
 use crate::model::rerun::placeholder::{Placeholder, Step};
 use crate::operator::api_error::ApiError;
 use crate::operator::events::{self, Notice};
+use crate::operator::pace::{Pace, Urgency};
 use crate::operator::releases;
 use crate::operator::reports::{Order, Written};
 use crate::operator::rerun::{Rerunner, Taken};
@@ -57,16 +58,35 @@ const EVENTS: usize = 2;
 /// As many releases are read at once: each may take some MiB while it is read.
 const LOOKS: usize = 2;
 
+/// The way to the API server for writes of one urgency.
+#[derive(Clone)]
+struct Lanes {
+    free: Arc<Semaphore>,
+    pace: Arc<Pace>,
+    urgency: Urgency,
+    vigil: Arc<Vigil>,
+}
+
+impl Lanes {
+    /// Waits for a free lane and a token, and then until it is sure that we lead: that must be true at the last moment.
+    async fn enter(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        let lane = self.free.acquire().await.ok();
+        self.pace.token(self.urgency).await;
+        self.vigil.is_over().await;
+        lane
+    }
+}
+
 /// Starts writes and hands over what became of them.
 pub struct Writer {
     client: Client,
     instance: Arc<str>,
     change_cause: ChangeCause,
     rerunner: Rerunner,
-    vigil: Arc<Vigil>,
-    stamps: Arc<Semaphore>,
-    reports: Arc<Semaphore>,
-    events: Arc<Semaphore>,
+    stamps: Lanes,
+    reports: Lanes,
+    events: Lanes,
     looks: Arc<Semaphore>,
     tasks: JoinSet<Done>,
 }
@@ -79,16 +99,22 @@ impl Writer {
         change_cause: ChangeCause,
         vigil: Arc<Vigil>,
         keyring: Arc<Keyring>,
+        pace: Arc<Pace>,
     ) -> Self {
+        let lanes = |many, urgency| Lanes {
+            free: Arc::new(Semaphore::new(many)),
+            pace: pace.clone(),
+            urgency,
+            vigil: vigil.clone(),
+        };
         Self {
             rerunner: Rerunner::new(client.clone(), instance, keyring),
             client,
             instance: instance.into(),
             change_cause,
-            vigil,
-            stamps: Arc::new(Semaphore::new(STAMPS)),
-            reports: Arc::new(Semaphore::new(REPORTS)),
-            events: Arc::new(Semaphore::new(EVENTS)),
+            stamps: lanes(STAMPS, Urgency::Now),
+            reports: lanes(REPORTS, Urgency::Later),
+            events: lanes(EVENTS, Urgency::Later),
             looks: Arc::new(Semaphore::new(LOOKS)),
             tasks: JoinSet::new(),
         }
@@ -109,9 +135,8 @@ impl Writer {
     /// Starts a stamp, or what takes its place.
     pub fn stamp(&mut self, order: StampOrder) {
         let (client, change_cause) = (self.client.clone(), self.change_cause);
-        let (rerunner, vigil) = (self.rerunner.clone(), self.vigil.clone());
+        let rerunner = self.rerunner.clone();
         self.start(self.stamps.clone(), async move || {
-            vigil.is_over().await;
             let answer = match &order.act {
                 Act::Stamp | Act::RestartAt(_) => write::stamp(&client, &order, change_cause).await.map(Acted::Stamped),
                 Act::MakeAgain => rerunner.make_again(&order).await.map(|()| Acted::Reran),
@@ -123,9 +148,8 @@ impl Writer {
 
     /// Starts a step of making a Job again.
     pub fn step(&mut self, placeholder: Placeholder, step: Step) {
-        let (rerunner, vigil) = (self.rerunner.clone(), self.vigil.clone());
+        let rerunner = self.rerunner.clone();
         self.start(self.stamps.clone(), async move || {
-            vigil.is_over().await;
             let answer = rerunner.take(&placeholder, &step).await;
             Done::Step(placeholder, step, answer)
         });
@@ -133,9 +157,8 @@ impl Writer {
 
     /// Starts the write of a report.
     pub fn report(&mut self, key: ReportKey, order: Order) {
-        let (client, vigil) = (self.client.clone(), self.vigil.clone());
+        let client = self.client.clone();
         self.start(self.reports.clone(), async move || {
-            vigil.is_over().await;
             let answer = write_report(&client, &key, order).await;
             Done::Report(key, answer)
         });
@@ -143,31 +166,24 @@ impl Writer {
 
     /// Starts a look at a Helm release, which writes nothing.
     pub fn look(&mut self, look: Look) {
-        let client = self.client.clone();
-        self.start(self.looks.clone(), async move || {
-            let found = releases::look(&client, &look).await;
+        let (client, free) = (self.client.clone(), self.looks.clone());
+        self.tasks.spawn(async move {
+            let _lane = free.acquire().await.ok();
+            let found = Box::pin(releases::look(&client, &look)).await;
             Done::Release(look, found)
         });
     }
 
     /// Starts an Event.
     pub fn event(&mut self, notice: Notice) {
-        let (client, instance, vigil) = (self.client.clone(), self.instance.clone(), self.vigil.clone());
-        self.start(self.events.clone(), async move || {
-            vigil.is_over().await;
-            Done::Event(events::publish(&client, &instance, notice).await)
-        });
+        let (client, instance) = (self.client.clone(), self.instance.clone());
+        self.start(self.events.clone(), async move || Done::Event(events::publish(&client, &instance, notice).await));
     }
 
     /// Starts this once a lane is free.
-    fn start<F: Future<Output = Done> + Send>(
-        &mut self,
-        lanes: Arc<Semaphore>,
-        write: impl FnOnce() -> F + Send + 'static,
-    ) {
+    fn start<F: Future<Output = Done> + Send>(&mut self, lanes: Lanes, write: impl FnOnce() -> F + Send + 'static) {
         self.tasks.spawn(async move {
-            // The semaphore is never closed.
-            let _lane = lanes.acquire().await.ok();
+            let _lane = lanes.enter().await;
             // A write takes much memory while it is under way, and very many may wait for a lane.
             Box::pin(write()).await
         });

@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::select;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -22,6 +21,7 @@ use crate::operator::lead::lead;
 use crate::operator::metrics::Metrics;
 use crate::operator::retry::Retries;
 use crate::operator::run::RunError;
+use crate::operator::stop::Stop;
 use crate::operator::vigil::{Holding, Vigil};
 
 /// How long a shutdown waits for the Lease to be given back.
@@ -70,14 +70,16 @@ fn identity() -> Result<String, RunError> {
 
 impl Turns {
     /// Leads whenever the Lease is ours, until this process is told to stop.
-    pub async fn take(&self, stage: &watch::Sender<Stage>) -> Result<(), RunError> {
-        let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
+    pub async fn take(&self, stage: &watch::Sender<Stage>, stop: &mut Stop) -> Result<(), RunError> {
         info!("waiting for the lease");
-        let mut manager = self.manager().await?;
+        let mut manager = select! {
+            manager = self.manager() => manager?,
+            () = stop.told() => return Ok(()),
+        };
+        stage.send_replace(Stage::Standby);
         loop {
             let (ours, keeper) = manager.watch().await;
-            let next = self.hold(ours, &mut terminate, &mut interrupt, stage).await;
+            let next = self.hold(ours, stop, stage).await;
             if matches!(next, Ok(Next::Stop)) {
                 info!("stopping");
             }
@@ -87,8 +89,7 @@ impl Turns {
             }
             manager = select! {
                 manager = self.manager_at_last() => manager,
-                _ = terminate.recv() => return Ok(()),
-                _ = interrupt.recv() => return Ok(()),
+                () = stop.told() => return Ok(()),
             };
         }
     }
@@ -97,8 +98,7 @@ impl Turns {
     async fn hold(
         &self,
         mut ours: watch::Receiver<bool>,
-        terminate: &mut Signal,
-        interrupt: &mut Signal,
+        stop: &mut Stop,
         stage: &watch::Sender<Stage>,
     ) -> Result<Next, RunError> {
         loop {
@@ -110,8 +110,7 @@ impl Turns {
                     Ok(()) => Ok(Next::Look),
                     Err(_) => Err(self.refused("it can't be renewed".to_owned())),
                 },
-                _ = terminate.recv() => Ok(Next::Stop),
-                _ = interrupt.recv() => Ok(Next::Stop),
+                () = stop.told() => Ok(Next::Stop),
                 ended = self.turn(stage), if leading => ended.and(Err(RunError::WatchesEnded)),
                 () = self.is_given_back(), if !leading => Ok(Next::Ask),
             };

@@ -445,7 +445,8 @@ impl Watch {
         let kind = self.kind.as_str();
         let why = match explain(error) {
             Trouble::Expected(why) => return debug!(kind, why, "watch starts anew"),
-            Trouble::Real(why) => why,
+            Trouble::Broken(why) if listing == Listing::Complete => return debug!(kind, %why, "watch starts anew"),
+            Trouble::Broken(why) | Trouble::Real(why) => why,
         };
         if health.is_failing() {
             debug!(kind, %why, "watch still fails");

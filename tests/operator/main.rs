@@ -11,12 +11,14 @@
 mod adoption;
 mod away;
 mod bad_input;
+mod calm;
 mod consumption;
 mod custom_kinds;
 mod drift;
 mod explain;
 mod fields;
 mod helm;
+mod hostile;
 mod leadership;
 mod lists;
 mod namespaces;

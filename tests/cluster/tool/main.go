@@ -21,6 +21,7 @@ const usage = `usage: cluster COMMAND
                                   start a cluster that keeps all its files in DIR; print the path of its kubeconfig
   restart DIR COMPONENT           stop a component if it runs, start it with the same flags, wait until it is ready
   kill DIR COMPONENT              send SIGKILL to a component, and leave it down
+  compact DIR                     have etcd forget all history, so that an old resourceVersion gets 410 Gone
   stop DIR                        stop the cluster and remove DIR
 
   --kwok     also run the scheduler, and kwok with fake nodes, so that pods become ready
@@ -61,7 +62,7 @@ func command(ctx context.Context, args []string) error {
 		flags.StringVar(&options.FeatureGates, "feature-gates", "", "")
 	}
 	words, err := parse(flags, args)
-	if err != nil || len(words) != map[string]int{"start": 1, "stop": 1, "restart": 2, "kill": 2}[name] {
+	if err != nil || len(words) != map[string]int{"start": 1, "stop": 1, "compact": 1, "restart": 2, "kill": 2}[name] {
 		return errUsage
 	}
 	if !options.Kwok && options.Nodes != 1 || options.Nodes < 0 {
@@ -110,6 +111,12 @@ func command(ctx context.Context, args []string) error {
 			return err
 		}
 		return cluster.kill(words[1])
+	case "compact":
+		cluster, err := open(dir)
+		if err != nil {
+			return err
+		}
+		return cluster.compact(ctx)
 	case "stop":
 		return stop(dir)
 	default:

@@ -46,8 +46,7 @@ impl Cluster {
         let bin = tool(&["bin"], &[]);
         let cluster = Self { dir, kubectl: Path::new(bin.trim()).join("kubectl"), _minder: minder };
         if installed == Installed::Everything {
-            cluster.kubectl(&["apply", "-f", repository("crds").to_str().unwrap()]);
-            cluster.kubectl(&["wait", "--for=condition=Established", "crd/driftreports.restamp.dev"]);
+            cluster.install_crd();
         }
         cluster.kubectl(&["apply", "-f", repository("deploy").to_str().unwrap()]);
         cluster
@@ -92,6 +91,17 @@ impl Cluster {
     /// Ends a component of the control plane and starts it again, with the same address.
     pub fn restart(&self, component: &str) {
         tool(&["restart", self.dir.to_str().unwrap(), component], &[]);
+    }
+
+    /// Installs the custom resource.
+    pub fn install_crd(&self) {
+        self.kubectl(&["apply", "-f", repository("crds").to_str().unwrap()]);
+        self.kubectl(&["wait", "--for=condition=Established", "crd/driftreports.restamp.dev"]);
+    }
+
+    /// Has etcd forget all history: a watch that asks for some gets 410 Gone.
+    pub fn compact(&self) {
+        tool(&["compact", self.dir.to_str().unwrap()], &[]);
     }
 
     /// Runs kubectl as the administrator; what it prints.

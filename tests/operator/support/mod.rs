@@ -6,10 +6,12 @@
 pub mod cluster;
 pub mod history;
 pub mod kind;
+pub mod load;
 pub mod manifests;
 mod minder;
 pub mod namespace;
 pub mod operator;
+pub mod proxy;
 pub mod waiting;
 
 use futures::future::select_all;
@@ -44,17 +46,36 @@ pub struct Turn {
 
 /// Waits for this test's turn on one of the clusters that such tests have.
 pub async fn turn() -> Turn {
-    static CLUSTERS: [Mutex<Option<&'static Cluster>>; 3] = [const { Mutex::const_new(None) }; 3];
-    let (mut free, ..) = select_all(CLUSTERS.iter().map(|cluster| Box::pin(cluster.lock()))).await;
-    let cluster = *free.get_or_insert_with(|| Box::leak(Box::new(Cluster::start())));
+    static CLUSTERS: [Shared; 3] = [const { Mutex::const_new(None) }; 3];
+    turn_on(&CLUSTERS).await
+}
+
+/// The same, on one whose control plane may be broken for a while.
+pub async fn breaking_turn() -> Turn {
+    static CLUSTERS: [Shared; 2] = [const { Mutex::const_new(None) }; 2];
+    turn_on(&CLUSTERS).await
+}
+
+type Shared = Mutex<Option<&'static Cluster>>;
+
+async fn turn_on(clusters: &'static [Shared]) -> Turn {
+    let (mut free, ..) = select_all(clusters.iter().map(|cluster| Box::pin(cluster.lock()))).await;
+    free.get_or_insert_with(|| Box::leak(Box::new(Cluster::start())));
+    let turn = Turn { cluster: free };
     // The test before may have killed its operator, whose lease would have to run out first.
-    cluster.kubectl(&["delete", "lease", "restamp-leader", "--namespace=restamp-system", "--ignore-not-found"]);
-    Turn { cluster: free }
+    turn.drop_lease();
+    turn
 }
 
 impl Turn {
     pub fn cluster(&self) -> &'static Cluster {
         self.cluster.unwrap()
+    }
+
+    /// Nobody has to wait for the lease of an operator that was killed.
+    pub fn drop_lease(&self) {
+        let lease = ["delete", "lease", "restamp-leader", "--namespace=restamp-system", "--ignore-not-found"];
+        self.cluster().kubectl(&lease);
     }
 
     pub async fn namespace(&self, word: &str) -> Namespace {

@@ -78,18 +78,22 @@ impl Namespace {
     }
 
     pub async fn get(&self, kind: Kind, name: &str) -> Option<Value> {
-        let object = self.api(kind).get_opt(name).await.unwrap();
+        let object = reading(async || self.api(kind).get_opt(name).await).await;
         object.map(|object| serde_json::to_value(object).unwrap())
     }
 
     pub async fn list(&self, kind: Kind) -> Vec<Value> {
-        let list = self.api(kind).list(&ListParams::default()).await.unwrap();
+        let list = reading(async || self.api(kind).list(&ListParams::default()).await).await;
         list.into_iter().map(|object| serde_json::to_value(object).unwrap()).collect()
     }
 
     /// Writes an annotation of the object itself, as fast as it goes.
     pub async fn annotate(&self, kind: Kind, name: &str, note: &str) {
-        let patch = json!({"metadata": {"annotations": {"note": note}}});
+        self.patch(kind, name, json!({"metadata": {"annotations": {"note": note}}})).await;
+    }
+
+    /// The same for any of its fields.
+    pub async fn patch(&self, kind: Kind, name: &str, patch: Value) {
         self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
@@ -217,7 +221,7 @@ pub fn stamp_of_template(template: &Value) -> &str {
     template["metadata"]["annotations"]["restamp.dev/config-hash"].as_str().unwrap_or_default()
 }
 
-fn is_rolled_out(workload: &Value) -> bool {
+pub fn is_rolled_out(workload: &Value) -> bool {
     let status = &workload["status"];
     let count = |field: &str| status[field].as_u64().unwrap_or_default();
     let observed = status["observedGeneration"] == workload["metadata"]["generation"];
@@ -238,6 +242,14 @@ fn hide_managed_fields(value: &mut Value) {
                 metadata.remove("managedFields");
             }
         }
+    }
+}
+
+/// Reads once more where the connection had been kept, and was closed meanwhile.
+async fn reading<T>(read: impl AsyncFn() -> kube::Result<T>) -> T {
+    match read().await {
+        Err(kube::Error::Service(_)) => read().await.unwrap(),
+        answer => answer.unwrap(),
     }
 }
 

@@ -69,6 +69,11 @@ impl Operator {
 
     /// The same as another ServiceAccount.
     pub fn spawn_as(account: &str, cluster: &Cluster, flags: &[&str]) -> Self {
+        Self::spawn_at(&cluster.kubeconfig_of(account), cluster, flags)
+    }
+
+    /// The same with this kubeconfig.
+    pub fn spawn_at(kubeconfig: &Path, cluster: &Cluster, flags: &[&str]) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.dir().join(format!("log/restamp-{number}.log"));
@@ -76,7 +81,7 @@ impl Operator {
         let file = File::create(&log).unwrap();
         let child = restamp(&["run", "--bind", &address.to_string()])
             .args(flags)
-            .env("KUBECONFIG", cluster.kubeconfig_of(account))
+            .env("KUBECONFIG", kubeconfig)
             // As the Deployment sets it.
             .env("POD_NAMESPACE", "restamp-system")
             .stdin(Stdio::null())
@@ -87,6 +92,19 @@ impl Operator {
         let pid = child.id().to_string();
         let minder = Minder::at_the_end(&["kill".as_ref(), "-KILL".as_ref(), pid.as_ref()]);
         Self { child, address, log, _minder: minder }
+    }
+
+    /// Waits until it runs; what it is at does not matter.
+    pub async fn listens(&self) {
+        let listens = async || self.get("/healthz").is_some();
+        assert!(poll(PATIENCE, listens).await.is_ok(), "it does not even start; its log:\n{}", self.log());
+    }
+
+    /// How much memory it uses, in KiB.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// What it has logged.
