@@ -39,7 +39,7 @@ crd: ## Writes crds/driftreports.yaml again, from the Rust types.
 deploy: ## Writes again what in deploy/ is made from the Helm chart.
 	deploy/render
 
-cluster: ## Builds the test cluster's programs; the first time, this takes 8 minutes.
+cluster: ## Builds the test cluster's programs; the first time, this takes 10 minutes.
 	tests/cluster/cluster build
 
 $(cargo_deny):

@@ -42,8 +42,7 @@ fn try_out(manifests: &str) {
         }
         cluster.kubectl(&["create", "namespace", "team-a"]);
     });
-    let apply =
-        ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "--filename=-"];
+    let apply = ["apply", "--dry-run=server", "--validate=strict", "--filename=-"];
     let said = cluster.kubectl_with(&cluster.kubeconfig(), &apply, manifests);
     let stderr = text(&said.stderr);
     assert!(said.status.success() && !stderr.contains("Warning"), "{stderr}");
@@ -64,7 +63,8 @@ fn the_api_server_takes_what_the_chart_makes() {
     for flags in with {
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         done(helm(cluster, &[&["lint", "--strict", CHART][..], &flags].concat()));
-        try_out(&done(helm(cluster, &[&["template", "restamp", CHART][..], &flags].concat())));
+        // Under another name than what is installed, so that the API server looks at whole objects.
+        try_out(&done(helm(cluster, &[&["template", "other", CHART][..], &flags].concat())));
     }
 }
 
@@ -128,12 +128,21 @@ async fn a_release_is_installed_upgraded_and_uninstalled_without_the_loss_of_a_r
     assert_eq!(version, env!("CARGO_PKG_VERSION"));
 
     done(helm(&cluster, &["uninstall", "restamp", "--wait"]));
-    let left = kubectl(
-        "get clusterroles,clusterrolebindings,validatingadmissionpolicies,deployments -A -oname -lapp.kubernetes.io/name=restamp",
-    );
-    assert_eq!((uids(), left.as_str()), (before.clone(), ""));
+    let left = || {
+        kubectl(
+            "get clusterroles,clusterrolebindings,validatingadmissionpolicies,deployments -A -oname -lapp.kubernetes.io/name=restamp",
+        )
+    };
+    assert_eq!((uids(), left()), (before.clone(), String::new()));
     done(helm(&cluster, &["install", "restamp", CHART]));
     assert_eq!(uids(), before);
+    done(helm(&cluster, &["uninstall", "restamp", "--wait"]));
+
+    // The same of plain YAML, as docs/install.md says.
+    let file = format!("--filename={}", repository("deploy/install.yaml").display());
+    cluster.kubectl(&["apply", &file]);
+    cluster.kubectl(&["delete", &file, "--selector=restamp.dev/uninstall!=keep"]);
+    assert_eq!((uids(), left()), (before, String::new()));
     assert!(kubectl("get driftreports -oname").contains("configmap-c"));
 }
 
@@ -182,13 +191,13 @@ async fn without_reloads_the_rights_for_reports_are_enough_and_nothing_rolls() {
 }
 
 #[rstest]
-#[case::drift("roles", "run.drift=off", "batch")]
-#[case::reload("roles", "run.reload=off", "patch, ")]
-#[case::reload_of_drivers("roles", "run.reload=off", "secrets-store")]
-#[case::a_dry_run("roles", "run.dryRun=true", "watch, patch")]
-fn a_right_that_nothing_needs_is_not_granted(#[case] template: &str, #[case] value: &str, #[case] right: &str) {
-    let rendered = |values: &[&str]| shared_cluster().rendered(template, values);
-    let wanted = if right == "patch, " { "watch, patch" } else { right };
-    assert!(rendered(&["run.namespace={a}"]).contains(wanted));
-    assert!(!rendered(&["run.namespace={a}", value]).contains(wanted));
+#[case::drift("run.drift=off", "resources: [jobs, cronjobs]")]
+#[case::reload("run.reload=off", "verbs: [get, list, watch, patch]")]
+#[case::reload_by_drivers("run.reload=off", "secrets-store.csi.x-k8s.io")]
+#[case::a_dry_run("run.dryRun=true", "verbs: [get, list, watch, patch]")]
+#[case::no_secrets("run.ignoreConfigKind=Secret", "secrets, ")]
+fn a_right_that_nothing_needs_is_not_granted(#[case] value: &str, #[case] right: &str) {
+    let rules = |values: &[&str]| shared_cluster().rendered("clusterrole", values);
+    assert!(rules(&[]).contains(right));
+    assert!(!rules(&[value]).contains(right));
 }

@@ -5,7 +5,7 @@
 {{- $workloads := $stamps | empty | ternary $read (append $read "patch") }}
 # What workloads read, and which pods have read it. Values become digests as they arrive.
 - apiGroups: [""]
-  resources: [configmaps, secrets, pods]
+  resources: [{{ without (list "configmaps" "secrets" "pods") (printf "%ss" (lower .Values.run.ignoreConfigKind)) | join ", " }}]
   verbs: [get, list, watch]
 - apiGroups: [apps]
   resources: [replicasets]
