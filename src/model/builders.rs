@@ -20,6 +20,7 @@ use crate::model::digest::{HashKey, Keyring};
 use crate::model::drift::WorkloadSight;
 use crate::model::fingerprint::Fingerprint;
 use crate::model::image::{PullPolicy, RunningImage, TemplateImage};
+use crate::model::keys::KeyMap;
 use crate::model::last_applied::LastApplied;
 use crate::model::managed_fields::{LastWrite, ManagerEntry, Operation};
 use crate::model::managers::Managers;
@@ -61,7 +62,7 @@ impl ConfigBuilder {
             born: None,
             settled: None,
             created: None,
-            values: BTreeMap::new(),
+            values: KeyMap::new(),
             last_applied: LastApplied::Absent,
             managed_fields: None,
             controller: None,
@@ -103,7 +104,8 @@ impl ConfigBuilder {
     pub(crate) fn owned(mut self, manager: &str, operation: Operation, keys: &[&str]) -> Self {
         let keys = keys.iter().map(|key| (*key).into()).collect();
         let entry = ManagerEntry { manager: manager.into(), operation, time: None, keys };
-        self.0.managed_fields.get_or_insert_default().push(entry);
+        let entries = self.0.managed_fields.take().unwrap_or_default().into_iter().chain([entry]);
+        self.0.managed_fields = Some(entries.collect());
         self
     }
 

@@ -13,6 +13,7 @@ use crate::api::annotations::PREFIX;
 use crate::api::stakater;
 use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain, Value};
 use crate::model::helm::{ReleaseId, Releases};
+use crate::model::keys::{self, KeyMap};
 use crate::model::last_applied::{self, LastApplied, RawLastApplied};
 use crate::model::managed_fields::{self, LastWrite, ManagedFields, RawEntry};
 use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, ResourceVersion, Uid, controller_of};
@@ -34,7 +35,7 @@ pub struct Config {
     /// No value changed after this, as far as that was seen: what managers wrote later was something else.
     pub settled: Option<Timestamp>,
     /// Its live keys.
-    pub values: BTreeMap<KeyName, LiveValue>,
+    pub values: KeyMap<LiveValue>,
     /// What `kubectl apply` last declared.
     pub last_applied: LastApplied,
     /// Who owns which key.
@@ -46,7 +47,7 @@ pub struct Config {
     /// Who looks after it, where it says so.
     pub origin: Option<Box<Origin>>,
     /// What its Helm release declares, once that was read.
-    pub released: Option<BTreeMap<KeyName, Fingerprint>>,
+    pub released: Option<KeyMap<Fingerprint>>,
 }
 
 impl Config {
@@ -102,7 +103,8 @@ pub enum Field {
 /// Configs by their id.
 #[derive(Debug, Clone, Default)]
 pub struct Configs {
-    known: BTreeMap<ConfigId, Config>,
+    /// Boxed: a tree has room to spare in every node.
+    known: BTreeMap<ConfigId, Box<Config>>,
     /// Kinds of which not all are looked at: one of these that is not here may exist.
     unknown: BTreeSet<ConfigKind>,
 }
@@ -126,40 +128,40 @@ impl Configs {
 
     /// This config, if it exists.
     pub fn get(&self, id: &ConfigId) -> Option<&Config> {
-        self.known.get(id)
+        self.known.get(id).map(Box::as_ref)
     }
 
     /// The live keys of this config, if it exists.
-    pub fn values(&self, id: &ConfigId) -> Option<&BTreeMap<KeyName, LiveValue>> {
+    pub fn values(&self, id: &ConfigId) -> Option<&KeyMap<LiveValue>> {
         self.known.get(id).map(|config| &config.values)
     }
 
     /// Puts a config in its place; the one that was there before comes back.
     pub fn insert(&mut self, config: Config) -> Option<Config> {
-        self.known.insert(config.id.clone(), config)
+        self.known.insert(config.id.clone(), Box::new(config)).map(|config| *config)
     }
 
     /// Takes a config out.
     pub fn remove(&mut self, id: &ConfigId) -> Option<Config> {
-        self.known.remove(id)
+        self.known.remove(id).map(|config| *config)
     }
 
     /// Those of one kind in one namespace.
     pub fn within<'a>(&'a self, kind: ConfigKind, namespace: &'a Name) -> impl Iterator<Item = &'a Config> + use<'a> {
         let first = ConfigId { kind, namespace: namespace.clone(), name: "".into() };
-        let from = self.known.range(first..).map(|(_, config)| config);
+        let from = self.known.range(first..).map(|(_, config)| config.as_ref());
         from.take_while(move |config| config.id.kind == kind && config.id.namespace == *namespace)
     }
 
     /// All of them, by kind, namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = &Config> {
-        self.known.values()
+        self.known.values().map(Box::as_ref)
     }
 }
 
 impl FromIterator<Config> for Configs {
     fn from_iter<I: IntoIterator<Item = Config>>(configs: I) -> Self {
-        let known = configs.into_iter().map(|config| (config.id.clone(), config)).collect();
+        let known = configs.into_iter().map(|config| (config.id.clone(), Box::new(config))).collect();
         Self { known, unknown: BTreeSet::new() }
     }
 }
@@ -259,9 +261,8 @@ impl<E: Encoding> Raw<E> {
         let id = ConfigId { kind, namespace, name: metadata.name };
         let annotations = metadata.annotations.unwrap_or_default();
         let controller = controller_of(metadata.owner_references.as_deref());
-        let mut values = BTreeMap::new();
-        keep(&mut values, self.data, Field::Data);
-        keep(&mut values, self.binary_data, Field::BinaryData);
+        let data = live(self.data, Field::Data);
+        let values = keys::tight(data.chain(live(self.binary_data, Field::BinaryData)).collect());
         let managed_fields = managed_fields::read(metadata.managed_fields.unwrap_or_default());
         let origin = Origin::of(&Marks {
             api_version: "v1",
@@ -290,9 +291,9 @@ impl<E: Encoding> Raw<E> {
     }
 }
 
-fn keep<E>(values: &mut BTreeMap<KeyName, LiveValue>, live: Option<BTreeMap<KeyName, Value<E>>>, field: Field) {
-    let live = live.into_iter().flatten();
-    values.extend(live.map(|(key, value)| (key, LiveValue { fingerprint: value.fingerprint, field })));
+fn live<E>(values: Option<BTreeMap<KeyName, Value<E>>>, field: Field) -> impl Iterator<Item = (KeyName, LiveValue)> {
+    let values = values.into_iter().flatten();
+    values.map(move |(key, value)| (key, LiveValue { fingerprint: value.fingerprint, field }))
 }
 
 /// The annotations, the last-applied one already parsed.
@@ -371,7 +372,7 @@ mod tests {
             born: None,
             created: Some("2026-11-30T12:59:07Z".parse().unwrap()),
             settled: None,
-            values: [("A".into(), value)].into(),
+            values: [("A".into(), value)].into_iter().collect(),
             last_applied: LastApplied::Absent,
             managed_fields: None,
             controller: Some("ExternalSecret/e".to_owned()),
@@ -397,7 +398,7 @@ mod tests {
         .unwrap();
         let debug = format!("{object:?}");
         assert!(!debug.contains("hunter2") && !debug.contains("aHVudGVyMg"), "{debug}");
-        let declared = [("A".into(), Fingerprint::of(b"hunter2"))].into();
+        let declared = [("A".into(), Fingerprint::of(b"hunter2"))].into_iter().collect();
         assert_eq!(object.config.last_applied, LastApplied::Declares(declared));
     }
 
@@ -409,6 +410,6 @@ mod tests {
         .unwrap();
         let value = |field| LiveValue { fingerprint: Fingerprint::of(b"1"), field };
         let values = [("A".into(), value(Field::Data)), ("b".into(), value(Field::BinaryData))];
-        assert_eq!(object.config.values, BTreeMap::from(values));
+        assert_eq!(object.config.values, values.into_iter().collect());
     }
 }

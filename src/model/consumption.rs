@@ -320,7 +320,7 @@ impl Source {
         if let Some(items) = &self.items {
             return items.iter().map(|(key, path)| (path.clone(), key.clone())).collect();
         }
-        let keys = configs.values(&self.config).into_iter().flat_map(BTreeMap::keys);
+        let keys = configs.values(&self.config).into_iter().flat_map(|values| values.keys());
         keys.map(|key| (key.to_string(), key.clone())).collect()
     }
 }

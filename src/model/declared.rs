@@ -1,10 +1,11 @@
 //! Which keys of a config are declared, and what says so: its baseline.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::api::drift_report::Baseline;
 use crate::model::config::Config;
 use crate::model::fingerprint::Fingerprint;
+use crate::model::keys::KeyMap;
 use crate::model::last_applied::LastApplied;
 use crate::model::managed_fields::{ManagerEntry, Operation};
 use crate::model::managers::{Managers, Standing, is_helm, is_kubectl_apply};
@@ -14,9 +15,9 @@ use crate::model::names::KeyName;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declared<'a> {
     /// Keys and values, by the annotation of `kubectl apply`.
-    LastApplied(&'a BTreeMap<KeyName, Fingerprint>),
+    LastApplied(&'a KeyMap<Fingerprint>),
     /// Keys and values, by the manifest of the Helm release.
-    HelmRelease(&'a BTreeMap<KeyName, Fingerprint>),
+    HelmRelease(&'a KeyMap<Fingerprint>),
     /// Keys that an applier owns by server-side apply. Their declared values are not known.
     ManagedFields(BTreeSet<&'a KeyName>),
     /// Nothing says anything.
@@ -33,7 +34,7 @@ impl<'a> Declared<'a> {
             return Self::HelmRelease(keys);
         }
         let appliers = config.managed_fields.iter().flatten().filter(|owner| managers.declares(owner));
-        let keys: BTreeSet<_> = appliers.flat_map(|applier| &applier.keys).collect();
+        let keys: BTreeSet<_> = appliers.flat_map(|applier| applier.keys.iter()).collect();
         if keys.is_empty() { Self::Nothing } else { Self::ManagedFields(keys) }
     }
 

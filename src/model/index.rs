@@ -123,7 +123,8 @@ pub struct Index {
     scope: Arc<Scope>,
     configs: Configs,
     classes: ProviderClasses,
-    workloads: HashMap<WorkloadId, Tracked>,
+    /// Boxed, as the pods are: a hash table has room to spare.
+    workloads: HashMap<WorkloadId, Box<Tracked>>,
     /// The workloads that name a config.
     consumers: HashMap<ConfigId, BTreeSet<WorkloadId>>,
     /// The workloads for which configs count that no container names, by namespace.
@@ -135,7 +136,7 @@ pub struct Index {
     replica_sets_of: HashMap<Uid, BTreeSet<Uid>>,
     /// The placeholders of Jobs that are being made again.
     placeholders: HashMap<Uid, Placeholder>,
-    pods: HashMap<Uid, Pod>,
+    pods: HashMap<Uid, Box<Pod>>,
     pods_of: HashMap<Uid, BTreeSet<Uid>>,
     /// ReplicaSets that pods name and that were not seen yet, or no more, with their namespace.
     unplaced: HashMap<Uid, Name>,
@@ -196,17 +197,17 @@ impl Index {
 
     /// A workload.
     pub fn workload(&self, id: &WorkloadId) -> Option<&Tracked> {
-        self.workloads.get(id)
+        self.workloads.get(id).map(Box::as_ref)
     }
 
     /// All workloads, in no order.
     pub fn workloads(&self) -> impl Iterator<Item = &Tracked> {
-        self.workloads.values()
+        self.workloads.values().map(Box::as_ref)
     }
 
     /// The workloads that name this config.
     pub fn consumers(&self, config: &ConfigId) -> impl Iterator<Item = &Tracked> {
-        self.consumers.get(config).into_iter().flatten().filter_map(|id| self.workloads.get(id))
+        self.consumers.get(config).into_iter().flatten().filter_map(|id| self.workload(id))
     }
 
     /// Whether this kind has had its first full list.
@@ -367,7 +368,7 @@ impl Index {
         work: &mut Work,
     ) {
         let id = workload.id.clone();
-        let (before, replaced) = match self.workloads.remove(&id) {
+        let (before, replaced) = match self.workloads.remove(&id).map(|tracked| *tracked) {
             Some(before) if before.workload.uid == workload.uid => (Some(before), None),
             replaced => (None, replaced),
         };
@@ -394,7 +395,7 @@ impl Index {
             [before.as_ref().and_then(|before| before.workload.template_in.clone()), workload.template_in.clone()];
         let unknown = || Tracked { workload: workload.clone(), record: None, other_instance: None, is_followed: false };
         let tracked = Tracked { workload: workload.clone(), ..before.unwrap_or_else(unknown) };
-        self.workloads.insert(id.clone(), tracked);
+        self.workloads.insert(id.clone(), Box::new(tracked));
         self.look(&id, now, work);
         self.link_template(&id, templates, now, work);
     }

@@ -12,6 +12,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain, Value};
+use crate::model::keys::{self, KeyMap};
 use crate::model::names::{ConfigId, KeyName, Name};
 
 /// The annotation's name.
@@ -28,7 +29,7 @@ pub enum LastApplied {
     /// It is about another object: controllers copy their parent's annotations onto children.
     Foreign,
     /// The keys that the manifest declared.
-    Declares(BTreeMap<KeyName, Fingerprint>),
+    Declares(KeyMap<Fingerprint>),
 }
 
 /// The annotation's content while an object is being read; `None` if it does not parse.
@@ -104,21 +105,21 @@ impl<E: Encoding> Manifest<E> {
     }
 
     /// The declared keys. A null asks for removal; `stringData` wins over `data`, as the API server has it.
-    fn keys(self) -> BTreeMap<KeyName, Fingerprint> {
+    fn keys(self) -> KeyMap<Fingerprint> {
         self.keys_with(None)
     }
 
     /// The same where a null is a placeholder: whoever creates an object with one, as Helm does, gets an empty value.
-    pub(crate) fn keys_and_nulls(self) -> BTreeMap<KeyName, Fingerprint> {
+    pub(crate) fn keys_and_nulls(self) -> KeyMap<Fingerprint> {
         self.keys_with(Some(Fingerprint::of(b"")))
     }
 
-    fn keys_with(self, null: Option<Fingerprint>) -> BTreeMap<KeyName, Fingerprint> {
+    fn keys_with(self, null: Option<Fingerprint>) -> KeyMap<Fingerprint> {
         let mut keys = BTreeMap::new();
         declare(&mut keys, self.data, null);
         declare(&mut keys, self.binary_data, null);
         declare(&mut keys, self.string_data, null);
-        keys
+        keys::tight(keys)
     }
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::model::keys::KeySet;
 use crate::model::managers::FIELD_MANAGER;
 use crate::model::names::{KeyName, Manager};
 
@@ -42,7 +43,7 @@ pub struct ManagerEntry {
     /// Its last write to any of the fields that it owns.
     pub time: Option<Timestamp>,
     /// The keys that it owns in `data`, `binaryData` or `stringData`.
-    pub keys: BTreeSet<KeyName>,
+    pub keys: KeySet,
 }
 
 /// A manager and when it last wrote.
@@ -78,7 +79,7 @@ impl From<&ManagerEntry> for LastWrite {
 }
 
 /// All entries of one object; `None` where the object shows none at all, as in the output of `kubectl get -o yaml`.
-pub type ManagedFields = Option<Vec<ManagerEntry>>;
+pub type ManagedFields = Option<Box<[ManagerEntry]>>;
 
 /// An entry as the API writes it. Whatever does not have the documented form owns nothing.
 #[derive(Debug)]
@@ -118,7 +119,7 @@ impl EntryFields {
             _ => return None,
         };
         let time = self.time.and_then(|time| time.parse().ok());
-        Some(ManagerEntry { manager: self.manager?, operation, time, keys: self.fields_v1.0 })
+        Some(ManagerEntry { manager: self.manager?, operation, time, keys: self.fields_v1.0.into_iter().collect() })
     }
 }
 
@@ -264,9 +265,9 @@ mod tests {
             manager: "kubectl".into(),
             operation: Operation::Apply,
             time: Some("2026-11-30T12:59:07Z".parse().unwrap()),
-            keys: ["A".into(), "b".into(), "C".into()].into(),
+            keys: ["A", "b", "C"].map(KeyName::from).into_iter().collect(),
         };
-        assert_eq!(fields, Some(vec![entry]));
+        assert_eq!(fields, Some([entry].into()));
     }
 
     #[test]
@@ -289,9 +290,9 @@ mod tests {
             manager: manager.into(),
             operation: Operation::Update,
             time: None,
-            keys: BTreeSet::new(),
+            keys: KeySet::default(),
         };
-        assert_eq!(fields, Some(vec![entry("a"), entry("d")]));
+        assert_eq!(fields, Some([entry("a"), entry("d")].into()));
     }
 
     #[test]

@@ -256,10 +256,11 @@ pub(crate) fn is_kubectl_apply_of_fields(owner: &FieldOwner) -> bool {
 mod tests {
     use super::*;
     use crate::model::fields::owners::Through;
+    use crate::model::keys::KeySet;
     use rstest::rstest;
 
     fn entry(manager: &str, operation: Operation) -> ManagerEntry {
-        ManagerEntry { manager: manager.into(), operation, time: None, keys: BTreeSet::new() }
+        ManagerEntry { manager: manager.into(), operation, time: None, keys: KeySet::default() }
     }
 
     #[rstest]

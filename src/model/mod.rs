@@ -24,6 +24,7 @@ pub mod fingerprint;
 pub mod helm;
 pub mod image;
 pub mod index;
+pub mod keys;
 pub mod last_applied;
 pub mod lease;
 pub mod managed_fields;

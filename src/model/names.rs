@@ -8,15 +8,17 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
 
 use crate::model::custom::CustomKind;
 
-/// Defines a cheap, immutable text type: cloning it copies a pointer.
+/// Defines a cheap, immutable text type. What is mostly short is a `SmolStr`, which keeps up to 23 bytes in itself;
+/// what is always longer, an `Arc<str>`, which takes less place. Cloning either copies a pointer at most.
 macro_rules! text_type {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident($text:ty)) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name($text);
 
         impl $name {
             /// The text itself.
@@ -85,27 +87,27 @@ macro_rules! text_type {
 
 text_type!(
     /// The name of an object, a namespace, a container, a volume or a variable.
-    Name
+    Name(SmolStr)
 );
 text_type!(
     /// A key of a config's `data` or `binaryData`.
-    KeyName
+    KeyName(SmolStr)
 );
 text_type!(
     /// An object's uid: another one for an object that was deleted and made again.
-    Uid
+    Uid(Arc<str>)
 );
 text_type!(
     /// A field manager, as managedFields name it.
-    Manager
+    Manager(SmolStr)
 );
 text_type!(
     /// An image as a template or a pod names it.
-    ImageText
+    ImageText(Arc<str>)
 );
 text_type!(
     /// The digest of an image's manifest, as in `sha256:…`.
-    ImageDigest
+    ImageDigest(Arc<str>)
 );
 
 /// An object's resourceVersion. Larger is later, also across kinds that share one etcd

@@ -160,7 +160,7 @@ impl OwnedKeys {
     /// The keys of this entry, if it has any.
     pub fn of(entry: &ManagerEntry) -> Option<Self> {
         let ManagerEntry { manager, operation, time, keys } = entry.clone();
-        (!keys.is_empty()).then_some(Self { manager, operation, since: time, keys })
+        (!keys.is_empty()).then_some(Self { manager, operation, since: time, keys: keys.iter().cloned().collect() })
     }
 }
 

@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use crate::model::documents::{self, Part};
 use crate::model::fields;
 use crate::model::fingerprint::{Base64, Encoding, Fingerprint, Plain};
+use crate::model::keys::KeyMap;
 use crate::model::last_applied::Manifest;
-use crate::model::names::{ConfigId, ConfigKind, KeyName, Name, WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId, WorkloadKind};
 
 /// The declared keys of one config.
-pub type Keys = BTreeMap<KeyName, Fingerprint>;
+pub type Keys = KeyMap<Fingerprint>;
 /// The declared spec of one workload.
 pub type Spec = Map<String, Value>;
 

@@ -22,7 +22,7 @@ impl Index {
         siblings.insert(pod.uid.clone());
         work.workloads.extend(self.workload_of_pod(&pod).cloned());
         let (owner, uid) = (pod.owner.clone(), pod.uid.clone());
-        self.pods.insert(uid.clone(), pod);
+        self.pods.insert(uid.clone(), Box::new(pod));
         self.place(&owner);
         self.look_if_it_may_be_behind(&uid, now, work);
     }
@@ -85,7 +85,7 @@ impl Index {
         let owners = [Some(uid), referrer].into_iter().flatten();
         let owners = owners.flat_map(|uid| self.replica_sets_of.get(uid).into_iter().flatten().chain([uid]));
         let pods = owners.filter_map(|owner| self.pods_of.get(owner)).flatten();
-        pods.filter_map(|uid| self.pods.get(uid)).collect()
+        pods.filter_map(|uid| self.pods.get(uid)).map(Box::as_ref).collect()
     }
 
     pub(super) fn has_unplaced_pods(&self, workload: &Workload) -> bool {
