@@ -1,4 +1,4 @@
-//! The operator as a process, against a real control plane (`tests/cluster`), with the roles of `deploy/`.
+//! The operator as a process, against a real control plane (`tests/cluster`), with what `deploy/` installs.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,7 @@ mod adoption;
 mod away;
 mod bad_input;
 mod calm;
+mod chart;
 mod consumption;
 mod custom_kinds;
 mod drift;
@@ -25,6 +26,7 @@ mod namespaces;
 mod options;
 mod others;
 mod permissions;
+mod policies;
 mod provider_classes;
 mod reload;
 mod reports;

@@ -241,7 +241,7 @@ impl Operator {
         let message = match why {
             WhyUnread::Forbidden => format!(
                 "it may not read objects of kind {kind}{place}; grant its ServiceAccount get, list and watch on them, as in \
-                 deploy/2-rbac.yaml"
+                 deploy/install.yaml"
             ),
             WhyUnread::NotInstalled => {
                 format!("kind {kind} is not installed, so it can't watch it{place}; install its CRD")
@@ -413,7 +413,7 @@ pub(super) mod tests {
         unread(Watched::Autoscaler, Extent::Cluster, WhyUnread::Forbidden),
         Running::Yes,
         Some(RemarkReason::NotRead),
-        "as in deploy/2-rbac.yaml; until then nothing is claimed of numbers of pods"
+        "as in deploy/install.yaml; until then nothing is claimed of numbers of pods"
     )]
     #[case::with_a_failing_watch(
         unread(Watched::Report, Extent::Cluster, WhyUnread::Failing),
