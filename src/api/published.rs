@@ -47,7 +47,8 @@ pub enum Mode {
 }
 
 impl Mode {
-    fn as_str(self) -> &'static str {
+    /// The mode in a word.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
             Self::DryRun => "dry-run",

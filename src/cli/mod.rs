@@ -6,6 +6,7 @@ pub mod explain;
 mod input;
 mod inventory;
 mod live;
+mod log;
 pub mod run;
 mod sarif;
 pub mod scan;

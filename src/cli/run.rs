@@ -1,20 +1,15 @@
 //! `restamp run`: the operator.
 
-use std::io::IsTerminal as _;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tracing::Subscriber;
-use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
-use tracing_subscriber::layer::{Filter, SubscriberExt as _};
-use tracing_subscriber::registry::LookupSpan;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::published::Mode;
 use crate::cli::appliers::Appliers;
+use crate::cli::log;
 use crate::cli::scope::{self, ScopeArgs};
 use crate::connect::Target;
 use crate::model::drift_scope::{DriftScope, DriftSubjects};
@@ -25,12 +20,10 @@ use crate::model::rerun::Reruns;
 use crate::model::scope::Scope;
 use crate::model::selector::LabelSelector;
 use crate::operator::engine::Settings;
+use crate::operator::metrics::BuildInfo;
 use crate::operator::run::{Options, RunError};
+use crate::operator::secure::{Certificate, SecureMetrics};
 use crate::operator::write::ChangeCause;
-
-/// What is logged by default. The client and its watches log each failure that we tell in a sentence of our own, and at
-/// every retry.
-const LOG: &str = "info,kube_client=off,kube_runtime=off";
 
 /// A Lease has room for no more seconds.
 const LONGEST_LEASE: u64 = i32::MAX as u64;
@@ -44,6 +37,19 @@ pub struct Args {
     /// Where to serve /metrics, /healthz and /readyz
     #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
     bind: SocketAddr,
+    /// Serve /metrics here instead, by TLS, to who may get it: a bearer token is reviewed by the API server, and so is the right
+    /// to get the nonResourceURL /metrics; needs the rights in deploy/monitoring/metrics-auth.yaml
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    secure_metrics: Option<SocketAddr>,
+    /// The certificate for --secure-metrics, in PEM, read again when it changes [default: a self-signed one]
+    #[arg(long, value_name = "FILE", requires = "secure_metrics", requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+    /// The private key of that certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+    /// Serve /debug/index here: what the leader knows of each object, without values; 127.0.0.1:6060 is for kubectl port-forward
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    debug_bind: Option<SocketAddr>,
     /// How long configs must be quiet before a workload rolls
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
     settle: SignedDuration,
@@ -97,7 +103,7 @@ pub struct Args {
     #[arg(long, default_value_t = 15, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(3..=LONGEST_LEASE))]
     lease_seconds: u64,
     /// What to log, such as `debug` or `restamp=trace,kube=info`
-    #[arg(long, default_value = LOG, value_name = "FILTER", value_parser = log_filter)]
+    #[arg(long, default_value = log::DEFAULT, value_name = "FILTER", value_parser = log::filter)]
     log: String,
     #[command(flatten)]
     appliers: Appliers,
@@ -127,6 +133,27 @@ impl Args {
         Scope { unasked, ..self.scope.clone().into() }
     }
 
+    fn secure_metrics(&self) -> Option<SecureMetrics> {
+        let certificate = match (&self.tls_cert_file, &self.tls_private_key_file) {
+            (Some(certificate), Some(key)) => Certificate::Files { certificate: certificate.clone(), key: key.clone() },
+            _ => Certificate::SelfSigned,
+        };
+        self.secure_metrics.map(|bind| SecureMetrics { bind, certificate })
+    }
+
+    fn mode(&self) -> Mode {
+        if self.dry_run { Mode::DryRun } else { Mode::Live }
+    }
+
+    fn build_info(&self) -> BuildInfo {
+        BuildInfo {
+            version: env!("CARGO_PKG_VERSION"),
+            revision: option_env!("RESTAMP_REVISION").unwrap_or_default(),
+            mode: self.mode(),
+            drift: self.drift,
+        }
+    }
+
     fn participation(&self) -> Participation {
         Participation {
             stakater: match &self.stakater_namespace_selector {
@@ -143,12 +170,14 @@ impl Args {
 
 /// Runs the operator until it is told to stop.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
-    tracing_subscriber::registry().with(log.with_filter(logged(&args.log))).init();
+    log::begin(&args.log);
     let options = Options {
         target: args.target.clone(),
         own_namespace: args.own_namespace.as_ref().map(Name::to_string),
         bind: args.bind,
+        secure_metrics: args.secure_metrics(),
+        debug_bind: args.debug_bind,
+        build_info: args.build_info(),
         lease_seconds: args.lease_seconds,
         settings: Settings {
             scope: Arc::new(args.scope()),
@@ -161,7 +190,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             drift: DriftScope { subjects: args.drift, namespaces: args.drift_namespace_selector.clone() },
             managers: args.appliers.managers(),
             participation: args.participation(),
-            mode: if args.dry_run { Mode::DryRun } else { Mode::Live },
+            mode: args.mode(),
             change_cause: if args.change_cause { ChangeCause::Write } else { ChangeCause::Omit },
             report_after: args.report_after,
             keep_resolved: args.keep_resolved,
@@ -184,48 +213,4 @@ fn duration(text: &str) -> Result<SignedDuration, String> {
         return Err("a duration can't be negative".to_owned());
     }
     Ok(duration)
-}
-
-/// What is logged: what the user asks for, but never the answers that the client can't read. It logs them in full.
-fn logged<S: Subscriber + for<'a> LookupSpan<'a>>(filter: &str) -> impl Filter<S> + 'static {
-    EnvFilter::new(filter).and(filter_fn(|metadata| metadata.target() != "kube_client::client"))
-}
-
-fn log_filter(text: &str) -> Result<String, String> {
-    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{self, Write};
-    use std::sync::Mutex;
-
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn an_answer_that_the_client_cannot_read_is_logged_at_no_level() {
-        let written = Written::default();
-        let writer = written.clone();
-        let log = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
-        let log = tracing_subscriber::registry().with(log.with_filter(logged("trace,kube_client::client=trace")));
-        tracing::subscriber::with_default(log, || {
-            tracing::warn!(target: "kube_client::client", "the whole answer");
-            tracing::debug!(target: "kube_client::client::builder", "requesting");
-        });
-        let written = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-        assert!(written.contains("requesting") && !written.contains("the whole answer"), "{written}");
-    }
 }

@@ -51,6 +51,19 @@ pub enum WaitReason {
     RunInProgress,
 }
 
+impl WaitReason {
+    /// The reason in one word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Settling => "Settling",
+            Self::OthersRollout => "OthersRollout",
+            Self::StampGone => "StampGone",
+            Self::MinInterval => "MinInterval",
+            Self::RunInProgress => "RunInProgress",
+        }
+    }
+}
+
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -31,6 +31,17 @@ pub enum DriftSubjects {
     Off,
 }
 
+impl DriftSubjects {
+    /// As the flag has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Consumed => "consumed",
+            Self::All => "all",
+            Self::Off => "off",
+        }
+    }
+}
+
 impl FromStr for DriftSubjects {
     type Err = UnknownChoice;
 

@@ -536,6 +536,7 @@ fn remove_from<K: Eq + Hash, M: Ord>(map: &mut HashMap<K, BTreeSet<M>>, owner: &
     }
 }
 
+pub mod dump;
 mod hearing;
 mod lists;
 mod looking;

@@ -14,8 +14,10 @@ use tokio_util::time::{DelayQueue, delay_queue};
 use tracing::{info, warn};
 
 use crate::api::auto_reload::InvalidAnnotation;
+use crate::api::drift_report::Counts;
 use crate::api::published::Mode;
 use crate::model::cause::Cause;
+use crate::model::decide::WaitReason;
 use crate::model::digest::Keyring;
 use crate::model::drift_scope::DriftScope;
 use crate::model::helm::ReleaseId;
@@ -31,7 +33,8 @@ use crate::model::rerun::placeholder::Step;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
-use crate::operator::metrics::Metrics;
+use crate::operator::dump::Asked;
+use crate::operator::metrics::{self, Metrics};
 use crate::operator::reports::{Reports, Written};
 use crate::operator::retry::Retries;
 use crate::operator::tally::Tally;
@@ -97,6 +100,10 @@ pub struct Engine {
     pub(super) outdated: HashMap<WorkloadId, ResourceVersion>,
     /// Why a workload's last stamp failed, for its report.
     pub(super) failures: HashMap<WorkloadId, String>,
+    /// What each workload waits for, as far as that was told.
+    pub(super) waiting: HashMap<WorkloadId, WaitReason>,
+    /// What was last told of the drift of each object that has some.
+    pub(super) told_drift: HashMap<ReportKey, Counts>,
     /// The workloads that are held, and why, in one word.
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// The annotations that each workload was told about.
@@ -144,6 +151,8 @@ impl Engine {
             steps_taken: HashMap::new(),
             outdated: HashMap::new(),
             failures: HashMap::new(),
+            waiting: HashMap::new(),
+            told_drift: HashMap::new(),
             held: BTreeMap::new(),
             told: HashMap::new(),
             told_namespaces: HashMap::new(),
@@ -159,7 +168,7 @@ impl Engine {
     }
 
     /// Works until the watches end.
-    pub async fn run(mut self, mut seen: Receiver<Seen>, mut releases: Receiver<ReleaseId>) {
+    pub async fn run(mut self, mut seen: Receiver<Seen>, mut releases: Receiver<ReleaseId>, mut asked: Asked) {
         loop {
             tokio::select! {
                 event = seen.recv() => match event {
@@ -168,6 +177,7 @@ impl Engine {
                 },
                 Some(release) = releases.recv() => self.release_changed(&release),
                 Some(done) = self.writer.done() => self.written(done),
+                Some(question) = asked.recv() => question.answer(self.index.dump(Timestamp::now())),
                 Some(alarm) = self.alarms.next(), if !self.alarms.is_empty() => {
                     let again = alarm.into_inner();
                     self.alarm_of.remove(&again);
@@ -300,7 +310,10 @@ impl Engine {
             Done::Report(key, answer) => self.report_written(key, answer),
             Done::Release(look, answer) => self.release_looked_at(look, answer),
             Done::Event(Ok(())) => {}
-            Done::Event(Err(error)) => info!(%error, "an event could not be written"),
+            Done::Event(Err(error)) => {
+                self.metrics.write_error(metrics::Written::Event);
+                info!(%error, "an event could not be written");
+            }
         }
     }
 
@@ -327,6 +340,7 @@ impl Engine {
                 self.reports.ended(&key, gone);
                 // Another state than ours is seen by the watch, soon; anything else may last.
                 if !matches!(error, ApiError::Conflict | ApiError::Exists | ApiError::NotFound) {
+                    self.metrics.write_error(metrics::Written::Report);
                     warn!(ns = %key.0, report = key.1, %error, "cannot write the report; it is tried again");
                 }
                 self.retry(again);

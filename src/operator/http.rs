@@ -1,4 +1,4 @@
-//! The operator's own HTTP server: metrics, and the probes of the kubelet.
+//! The operator's own pages: metrics, the probes of the kubelet, and the index for who looks for a fault.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,11 +7,14 @@ use std::net::SocketAddr;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::model::watched::Watched;
+use crate::operator::dump::Desk;
 use crate::operator::metrics::Metrics;
 
 /// What this replica is doing.
@@ -37,7 +40,7 @@ impl Stage {
 
 /// The port can't be had.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}; free the port, or choose another one with --bind")]
+#[error("cannot listen on {address}; free the port, or choose another one")]
 pub struct BindError {
     address: SocketAddr,
     #[source]
@@ -49,13 +52,35 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).await.map_err(|cause| BindError { address, cause })
 }
 
+/// What the kubelet asks for.
+pub fn probes(stage: watch::Receiver<Stage>) -> Router {
+    Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready).with_state(stage))
+}
+
+/// What Prometheus asks for.
+pub fn metrics(metrics: Metrics, stage: watch::Receiver<Stage>) -> Router {
+    Router::new().route("/metrics", get(render).with_state((metrics, stage)))
+}
+
+/// What the leader knows.
+pub fn index(desk: Desk) -> Router {
+    Router::new().route("/debug/index", get(dump).with_state(desk))
+}
+
 /// Serves until it is dropped.
-pub async fn serve(listener: TcpListener, metrics: Metrics, stage: watch::Receiver<Stage>) -> io::Result<()> {
-    let router = Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready).with_state(stage))
-        .route("/metrics", get(render).with_state(metrics));
+pub async fn serve(listener: TcpListener, router: Router) -> io::Result<()> {
     axum::serve(listener, router).await
+}
+
+async fn dump(State(desk): State<Desk>) -> Response {
+    match desk.ask().await.map(|dump| serde_json::to_string(&dump)) {
+        Some(Ok(json)) => ([(CONTENT_TYPE, "application/json")], json).into_response(),
+        Some(Err(error)) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot write the index: {error}\n")).into_response()
+        }
+        None => (StatusCode::SERVICE_UNAVAILABLE, "this replica does not lead; ask the one that holds the Lease\n")
+            .into_response(),
+    }
 }
 
 async fn ready(State(stage): State<watch::Receiver<Stage>>) -> (StatusCode, String) {
@@ -67,7 +92,8 @@ async fn ready(State(stage): State<watch::Receiver<Stage>>) -> (StatusCode, Stri
     }
 }
 
-async fn render(State(metrics): State<Metrics>) -> (StatusCode, String) {
+async fn render(State((metrics, stage)): State<(Metrics, watch::Receiver<Stage>)>) -> (StatusCode, String) {
+    metrics.ready(stage.borrow().missing().is_empty());
     match metrics.render() {
         Ok(text) => (StatusCode::OK, text),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot render the metrics: {error}\n")),

@@ -9,6 +9,7 @@ use tracing::warn;
 
 use crate::api::published::Published;
 use crate::model::digest::Keyring;
+use crate::operator::dump::Desk;
 use crate::operator::engine::{Engine, Settings};
 use crate::operator::hash_key::{self, HashKeyError};
 use crate::operator::http::Stage;
@@ -33,6 +34,7 @@ pub async fn lead(
     settings: Settings,
     metrics: Metrics,
     stage: &watch::Sender<Stage>,
+    desk: &Desk,
 ) -> Result<(), HashKeyError> {
     let scope = settings.scope.clone();
     let kinds: BTreeSet<_> = scope.watched().collect();
@@ -64,8 +66,8 @@ pub async fn lead(
         }
     };
     tokio::select! {
-        ((), ()) = async { tokio::join!(engine.run(seen, releases), tell) } => Ok(()),
-        () = publish(&client, &vigil, namespace, published, unread_now) => Ok(()),
+        ((), ()) = async { tokio::join!(engine.run(seen, releases, desk.open()), tell) } => Ok(()),
+        () = publish(&client, &vigil, namespace, published, unread_now, &metrics) => Ok(()),
         // It ends only if nobody listens, or there is nothing to follow.
         () = async { follow_releases.await; std::future::pending().await } => Ok(()),
         never = vigil.keep() => match never {},

@@ -3,11 +3,16 @@
 use std::collections::BTreeSet;
 
 use prometheus::core::Collector;
-use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::process_collector::ProcessCollector;
+use prometheus::{
+    Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
 
 use crate::api::drift_report::{Certainty, FindingStatus, FindingType};
+use crate::api::published::Mode;
 use crate::model::adoption::Adoption;
 use crate::model::decide::Hold;
+use crate::model::drift_scope::DriftSubjects;
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId};
 use crate::model::reloader::Sign;
 use crate::model::scope::Scope;
@@ -18,7 +23,12 @@ use crate::operator::tally::ConfigState;
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Registry,
+    build_info: IntGaugeVec,
+    leading: IntGauge,
+    ready: IntGauge,
     stale_keys: IntGaugeVec,
+    stale_keys_consumed: IntGaugeVec,
+    stalled_reloads: IntGaugeVec,
     findings: IntGaugeVec,
     configs: IntGaugeVec,
     reloads: IntCounterVec,
@@ -26,6 +36,8 @@ pub struct Metrics {
     watch_synced: IntGaugeVec,
     watch_failing: IntGaugeVec,
     watch_errors: IntCounterVec,
+    unreadable: IntGaugeVec,
+    write_errors: IntCounterVec,
     held: IntGaugeVec,
     invalid_annotations: IntCounterVec,
     adoptions: IntCounterVec,
@@ -56,21 +68,93 @@ impl ReloadResult {
     }
 }
 
+/// What is written beside stamps, which `restamp_reloads_total` counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// A DriftReport, with the record in it.
+    Report,
+    /// An Event.
+    Event,
+    /// The ConfigMap that says what is watched.
+    Scope,
+}
+
+impl Written {
+    const ALL: [Self; 3] = [Self::Report, Self::Event, Self::Scope];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Event => "event",
+            Self::Scope => "scope",
+        }
+    }
+}
+
+/// What of this build and of how it was started is worth a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildInfo {
+    /// The version.
+    pub version: &'static str,
+    /// The revision of the source; empty where the build was not told.
+    pub revision: &'static str,
+    /// Whether stamps are written.
+    pub mode: Mode,
+    /// Of what drift is reported.
+    pub drift: DriftSubjects,
+}
+
+/// One object, as labels name it.
+const OBJECT: [&str; 3] = ["namespace", "kind", "name"];
+
 impl Metrics {
     /// Makes and registers them.
     pub fn new() -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
+        registry.register(Box::new(ProcessCollector::for_self()))?;
         let latency = HistogramOpts::new(
             "restamp_reload_latency_seconds",
             "Time from the first sight of a change to the stamped pod template, the settle time included.",
         );
         let latency = latency.buckets(vec![0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0]);
         let metrics = Self {
+            build_info: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new("restamp_build_info", "Always 1: which build runs, and how it was started."),
+                    &["version", "revision", "mode", "drift"],
+                )?,
+            )?,
+            leading: registered(
+                &registry,
+                IntGauge::new("restamp_leading", "Whether this replica leads; of all replicas one does.")?,
+            )?,
+            ready: registered(
+                &registry,
+                IntGauge::new("restamp_ready", "Whether /readyz answers that this replica is ready.")?,
+            )?,
             stale_keys: registered(
                 &registry,
                 IntGaugeVec::new(
                     Opts::new("restamp_stale_keys", "Keys of a config that are live, yet declared nowhere any more."),
-                    &["namespace", "kind", "name"],
+                    &OBJECT,
+                )?,
+            )?,
+            stale_keys_consumed: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new("restamp_stale_keys_consumed", "How many of a config's stale keys some container reads."),
+                    &OBJECT,
+                )?,
+            )?,
+            stalled_reloads: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "restamp_stalled_reloads",
+                        "Workloads with a rollout that restamp began and that makes no progress.",
+                    ),
+                    &OBJECT,
                 )?,
             )?,
             findings: registered(
@@ -125,6 +209,23 @@ impl Metrics {
                 &registry,
                 IntCounterVec::new(Opts::new("restamp_watch_errors_total", "Failures of a kind's watch."), &["kind"])?,
             )?,
+            unreadable: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new("restamp_unreadable_objects", "Objects that can't be read, and are passed over."),
+                    &["kind"],
+                )?,
+            )?,
+            write_errors: registered(
+                &registry,
+                IntCounterVec::new(
+                    Opts::new(
+                        "restamp_write_errors_total",
+                        "Writes that failed: of a report, an event, or the scope that is published; each is tried again, but an event.",
+                    ),
+                    &["what"],
+                )?,
+            )?,
             held: registered(
                 &registry,
                 IntGaugeVec::new(
@@ -161,13 +262,29 @@ impl Metrics {
             )?,
             registry,
         };
+        metrics.begin_counting();
         Ok(metrics)
+    }
+
+    /// A counter is there at zero before it counts, also of a standby: a rise from nothing is none to Prometheus.
+    fn begin_counting(&self) {
+        for why in Adoption::ALL {
+            self.adoptions.with_label_values(&[why.reason()]);
+        }
+        for what in Written::ALL {
+            self.write_errors.with_label_values(&[what.as_str()]);
+        }
     }
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 12] = [
+        let collectors: [&dyn Collector; 19] = [
+            &self.build_info,
+            &self.leading,
+            &self.ready,
             &self.stale_keys,
+            &self.stale_keys_consumed,
+            &self.stalled_reloads,
             &self.findings,
             &self.configs,
             &self.reloads,
@@ -175,6 +292,8 @@ impl Metrics {
             &self.watch_synced,
             &self.watch_failing,
             &self.watch_errors,
+            &self.unreadable,
+            &self.write_errors,
             &self.held,
             &self.invalid_annotations,
             &self.adoptions,
@@ -193,6 +312,7 @@ impl Metrics {
 
     /// Leadership began: every series that can be is there, at zero.
     pub fn begin(&self, scope: &Scope) {
+        self.leading.set(1);
         // Where the CSI driver is not installed, nothing of it is behind.
         let classes = Watched::Config(ConfigKind::SecretProviderClass);
         for kind in scope.watched().filter(|kind| *kind != classes) {
@@ -201,14 +321,15 @@ impl Metrics {
         for reason in Hold::REASONS {
             self.held.with_label_values(&[reason]).set(0);
         }
-        for why in Adoption::ALL {
-            self.adoptions.with_label_values(&[why.reason()]);
-        }
     }
 
     /// Leadership ended: what was said of objects is said by another one now.
     pub fn end(&self) {
+        self.leading.set(0);
         self.stale_keys.reset();
+        self.stale_keys_consumed.reset();
+        self.stalled_reloads.reset();
+        self.unreadable.reset();
         self.findings.reset();
         self.configs.reset();
         self.held.reset();
@@ -220,14 +341,20 @@ impl Metrics {
     /// This is what a config's report says.
     pub fn findings_of_config(&self, config: &ConfigId, findings: &[FindingStatus]) {
         let subject = [config.namespace.as_str(), config.kind.as_str(), config.name.as_str()];
-        let stale = findings.iter().filter(|finding| finding.r#type == FindingType::StaleKey).count();
-        set(&self.stale_keys, &subject, stale);
+        let stale = || findings.iter().filter(|finding| finding.r#type == FindingType::StaleKey);
+        set(&self.stale_keys, &subject, stale().count());
+        set(&self.stale_keys_consumed, &subject, stale().filter(|finding| !finding.consumers.is_empty()).count());
         self.findings_of(subject, findings);
     }
 
     /// This is what a workload's report says.
     pub fn findings_of_workload(&self, workload: &WorkloadId, findings: &[FindingStatus]) {
-        self.findings_of([workload.namespace.as_str(), workload.kind.label(), workload.name.as_str()], findings);
+        self.findings_of(labels_of(workload), findings);
+    }
+
+    /// Whether a rollout that restamp began stalls.
+    pub fn stalled_reload(&self, workload: &WorkloadId, stalls: bool) {
+        set(&self.stalled_reloads, &labels_of(workload), usize::from(stalls));
     }
 
     fn findings_of(&self, [namespace, kind, name]: [&str; 3], findings: &[FindingStatus]) {
@@ -257,6 +384,27 @@ impl Metrics {
     /// A change took this long to get into the pod template.
     pub fn latency(&self, seconds: f64) {
         self.latency.observe(seconds);
+    }
+
+    /// How this process was built and started.
+    pub fn started(&self, info: &BuildInfo) {
+        let labels = [info.version, info.revision, info.mode.as_str(), info.drift.as_str()];
+        self.build_info.with_label_values(&labels).set(1);
+    }
+
+    /// Whether this replica is as ready as its probe says.
+    pub fn ready(&self, ready: bool) {
+        self.ready.set(i64::from(ready));
+    }
+
+    /// More objects of a kind can't be read, or fewer.
+    pub fn unreadable(&self, kind: Watched, change: i64) {
+        self.unreadable.with_label_values(&[kind.as_str()]).add(change);
+    }
+
+    /// A write failed.
+    pub fn write_error(&self, what: Written) {
+        self.write_errors.with_label_values(&[what.as_str()]).inc();
     }
 
     /// A watch begins.
@@ -302,6 +450,10 @@ impl Metrics {
     }
 }
 
+fn labels_of(workload: &WorkloadId) -> [&str; 3] {
+    [workload.namespace.as_str(), workload.kind.label(), workload.name.as_str()]
+}
+
 /// Nothing is no series: names come and go.
 fn set(gauge: &IntGaugeVec, labels: &[&str], many: usize) {
     if many == 0 {
@@ -315,4 +467,53 @@ fn set(gauge: &IntGaugeVec, labels: &[&str], many: usize) {
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> Result<C, prometheus::Error> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::drift_report::Consumer;
+    use crate::model::builders::secret;
+    use crate::model::consumption::Via;
+
+    fn stale(consumers: Vec<Consumer>) -> FindingStatus {
+        FindingStatus { consumers, ..FindingStatus::new(FindingType::StaleKey) }
+    }
+
+    fn lines(metrics: &Metrics, name: &str) -> Vec<String> {
+        let text = metrics.render().unwrap();
+        text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_stale_key_that_nobody_reads_is_not_consumed() {
+        let metrics = Metrics::new().unwrap();
+        let id = secret("s").build().id;
+        let consumer = Consumer {
+            workload: "Deployment/w".to_owned(),
+            container: "app".into(),
+            via: Via::EnvFrom,
+            r#as: "K".to_owned(),
+            refresh: Via::EnvFrom.refresh(),
+        };
+        metrics.findings_of_config(&id, &[stale(vec![consumer]), stale(vec![])]);
+        let labels = "kind=\"Secret\",name=\"s\",namespace=\"ns\"";
+        assert_eq!(lines(&metrics, "restamp_stale_keys{"), [format!("restamp_stale_keys{{{labels}}} 2")]);
+        let consumed = || lines(&metrics, "restamp_stale_keys_consumed{");
+        assert_eq!(consumed(), [format!("restamp_stale_keys_consumed{{{labels}}} 1")]);
+        metrics.findings_of_config(&id, &[stale(vec![])]);
+        assert_eq!(consumed(), [""; 0]);
+    }
+
+    #[test]
+    fn a_standby_has_its_counters_and_no_gauge_about_objects() {
+        let metrics = Metrics::new().unwrap();
+        metrics.begin(&Scope::default());
+        assert_eq!(lines(&metrics, "restamp_leading"), ["restamp_leading 1"]);
+        metrics.end();
+        assert_eq!(lines(&metrics, "restamp_leading"), ["restamp_leading 0"]);
+        assert_eq!(lines(&metrics, "restamp_adoptions_total").len(), Adoption::ALL.len());
+        assert_eq!(lines(&metrics, "restamp_write_errors_total").len(), Written::ALL.len());
+        assert_eq!(lines(&metrics, "restamp_watch_synced"), [""; 0]);
+    }
 }

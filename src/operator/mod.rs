@@ -2,6 +2,7 @@
 
 pub mod api_error;
 pub mod client;
+pub mod dump;
 pub mod engine;
 pub mod events;
 pub mod hash_key;
@@ -18,12 +19,15 @@ pub mod reports;
 pub mod rerun;
 mod rerunning;
 pub mod retry;
+pub mod review;
 pub mod run;
+pub mod secure;
 mod tally;
 pub mod tasks;
 mod trouble;
 pub mod turns;
 pub mod unread;
+mod unreadable;
 pub mod vigil;
 pub mod watch;
 pub mod write;

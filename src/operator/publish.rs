@@ -14,6 +14,7 @@ use crate::api::published::{CONFIG_MAP, Published};
 use crate::model::managers::FIELD_MANAGER;
 use crate::model::unread::Unread;
 use crate::operator::client::in_time;
+use crate::operator::metrics::{Metrics, Written};
 use crate::operator::retry::Retries;
 use crate::operator::vigil::Vigil;
 
@@ -27,9 +28,10 @@ pub async fn publish(
     namespace: &str,
     mut published: Published,
     mut unread: watch::Receiver<BTreeSet<Unread>>,
+    metrics: &Metrics,
 ) {
     loop {
-        write(client, vigil, namespace, &published).await;
+        write(client, vigil, namespace, &published, metrics).await;
         match changed(&published.unread, &mut unread).await {
             Some(now) => published.unread = now,
             None => return std::future::pending().await,
@@ -50,7 +52,7 @@ async fn changed(said: &BTreeSet<Unread>, unread: &mut watch::Receiver<BTreeSet<
 }
 
 /// Writes the ConfigMap; tries again until it stands there.
-async fn write(client: &Client, vigil: &Vigil, namespace: &str, published: &Published) {
+async fn write(client: &Client, vigil: &Vigil, namespace: &str, published: &Published, metrics: &Metrics) {
     let config_maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let patch = json!({
         "apiVersion": "v1",
@@ -64,6 +66,7 @@ async fn write(client: &Client, vigil: &Vigil, namespace: &str, published: &Publ
         vigil.is_over().await;
         let written = in_time(config_maps.patch_metadata(CONFIG_MAP, &apply, &Patch::Apply(&patch))).await;
         let Err(cause) = written else { return };
+        metrics.write_error(Written::Scope);
         if !retries.has_failed(&()) {
             warn!(%cause, "cannot write ConfigMap {namespace}/{CONFIG_MAP}; grant create and patch on it");
         }

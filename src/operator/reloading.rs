@@ -46,8 +46,12 @@ impl Engine {
         }
         let decision = self.index.decide(id, now);
         self.note_hold(id, decision.as_ref());
+        self.note_wait(id, decision.as_ref());
         match &decision {
-            Some(Decision::Close) => self.index.close(id),
+            Some(Decision::Close) => {
+                info!(kind = %id.kind, ns = %id.namespace, name = %id.name, "delivered");
+                self.index.close(id);
+            }
             Some(Decision::Wait { until, .. }) => self.alarm(Again::Workload(id.clone()), *until, now),
             Some(Decision::Stamp) => self.send_stamp(id, now),
             None | Some(Decision::Nothing | Decision::RollingOut | Decision::Hold(_)) => {}
@@ -171,6 +175,18 @@ impl Engine {
         }
     }
 
+    /// Logs each wait once.
+    fn note_wait(&mut self, id: &WorkloadId, decision: Option<&Decision>) {
+        let Some(Decision::Wait { reason, until }) = decision else {
+            self.waiting.remove(id);
+            return;
+        };
+        if self.waiting.insert(id.clone(), *reason) != Some(*reason) {
+            let reason = reason.as_str();
+            info!(kind = %id.kind, ns = %id.namespace, name = %id.name, reason, %until, "reload waits");
+        }
+    }
+
     fn tell_invalid_annotations(&mut self, id: &WorkloadId) {
         let problems = self.index.workload(id).map(|tracked| tracked.workload.opt_in.problems.clone());
         let problems = problems.unwrap_or_default();
@@ -260,6 +276,8 @@ impl Engine {
     fn forget_workload(&mut self, id: &WorkloadId) {
         self.reports.forget(&report::key_of_workload(id));
         self.metrics.findings_of_workload(id, &[]);
+        self.metrics.stalled_reload(id, false);
+        self.told_drift.remove(&report::key_of_workload(id));
         self.releases.forget_workload(id);
         self.failures.remove(id);
         self.told.remove(id);

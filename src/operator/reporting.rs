@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use tracing::warn;
+use tracing::{info, warn};
 
-use crate::api::drift_report::{DriftReportStatus, InSync};
+use crate::api::drift_report::{Counts, DriftReportStatus, InSync};
 use crate::api::published::Mode;
 use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
 use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::decide::Decision;
 use crate::model::delivered::later;
-use crate::model::drift::{self, Drift, NotLookedAt, Note, Obstacle, Reloading, WorkloadSight};
+use crate::model::drift::{self, Drift, Finding, NotLookedAt, Note, Obstacle, Reloading, WorkloadSight};
 use crate::model::helm::ReleaseId;
 use crate::model::helm::held::{Found, Look, Named, Sight};
 use crate::model::index::Tracked;
@@ -59,6 +59,7 @@ impl Engine {
         let key = report::key_of_config(id);
         let Some(config) = config else {
             self.told_configs.remove(id);
+            self.told_drift.remove(&key);
             self.releases.forget_config(id);
             self.reports.forget(&key);
             return;
@@ -81,6 +82,7 @@ impl Engine {
         self.tally.note(id, Some(report::in_sync(&drift).into()), &self.metrics);
         let status = report::status_of(drift, now);
         self.metrics.findings_of_config(id, &status.findings);
+        self.log_drift(&key, id.kind.as_str(), &id.name, &status);
         if status.findings.is_empty() && !self.stays(&again, &key, now) {
             return self.withdraw_config_report(key);
         }
@@ -93,6 +95,7 @@ impl Engine {
     /// A config that is not looked at has no report, which the metrics tell from one that is in sync.
     fn leave_out_of_scope(&mut self, id: &ConfigId, key: ReportKey) {
         self.metrics.findings_of_config(id, &[]);
+        self.told_drift.remove(&key);
         self.tally.note(id, Some(ConfigState::OutOfScope), &self.metrics);
         self.withdraw_config_report(key);
     }
@@ -216,9 +219,17 @@ impl Engine {
         }
         let status = match drift {
             Sighting::NotYet => stored.unwrap_or_default(),
-            Sighting::OutOfScope => DriftReportStatus::default(),
-            Sighting::Drift(drift) => report::status_of(self.due(&key, &again, drift, now), now),
+            Sighting::OutOfScope => {
+                self.metrics.stalled_reload(id, false);
+                DriftReportStatus::default()
+            }
+            Sighting::Drift(drift) => {
+                let drift = self.due(&key, &again, drift, now);
+                self.metrics.stalled_reload(id, drift.findings.iter().any(Finding::is_stall_of_ours));
+                report::status_of(drift, now)
+            }
         };
+        self.log_drift(&key, id.kind.as_str(), &id.name, &status);
         self.metrics.findings_of_workload(id, &status.findings);
         let says_something = !status.findings.is_empty() || reload.is_some();
         if !says_something && (was_about_reloading || !self.stays(&again, &key, now)) {
@@ -227,6 +238,23 @@ impl Engine {
             self.reports.want(report::of_workload(&tracked.workload, DriftReportStatus { reload, ..status }));
         }
         self.write_report(&key);
+    }
+
+    /// Logs how much is said of an object, when that changes.
+    fn log_drift(&mut self, (ns, report): &ReportKey, kind: &str, name: &Name, status: &DriftReportStatus) {
+        let counts = Counts::of(&status.findings);
+        let none = Counts::default();
+        let key = (ns.clone(), report.clone());
+        let before = match counts == none {
+            true => self.told_drift.remove(&key),
+            false => self.told_drift.insert(key, counts),
+        };
+        if before.unwrap_or(none) == counts {
+            return;
+        }
+        let Counts { stale_keys, other } = counts;
+        let message = if counts == none { "in sync" } else { "drift" };
+        info!(kind, %ns, %name, stale_keys, other, "{message}");
     }
 
     /// Whether changes of this release are told.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, CustomResourceExt as _, ResourceExt as _};
 use tokio::sync::watch;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::api::drift_report::DriftReport;
 use crate::api::published::LEASE;
@@ -15,10 +15,12 @@ use crate::connect::{ConnectError, Connection, Target};
 use crate::model::schema;
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
+use crate::operator::dump::Desk;
 use crate::operator::engine::Settings;
 use crate::operator::hash_key::HashKeyError;
 use crate::operator::http::{self, BindError, Stage};
-use crate::operator::metrics::Metrics;
+use crate::operator::metrics::{BuildInfo, Metrics};
+use crate::operator::secure::{SecureError, SecureMetrics};
 use crate::operator::turns::Turns;
 use crate::operator::vigil::Holding;
 
@@ -31,6 +33,12 @@ pub struct Options {
     pub own_namespace: Option<String>,
     /// Where to serve metrics and probes.
     pub bind: SocketAddr,
+    /// Where to serve metrics by TLS instead, to who may get them.
+    pub secure_metrics: Option<SecureMetrics>,
+    /// Where to serve what the leader knows.
+    pub debug_bind: Option<SocketAddr>,
+    /// How this process was built and started.
+    pub build_info: BuildInfo,
     /// How long a leader that is gone keeps its Lease, in seconds.
     pub lease_seconds: u64,
     /// What the engine is told.
@@ -69,6 +77,9 @@ pub enum RunError {
     /// The port is taken.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// Metrics can't be served by TLS.
+    #[error(transparent)]
+    Secure(#[from] SecureError),
     /// Metrics can't be registered.
     #[error("cannot register the metrics")]
     Metrics(#[from] prometheus::Error),
@@ -100,7 +111,14 @@ pub enum RunError {
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(options: Options) -> Result<(), RunError> {
     let metrics = Metrics::new()?;
+    metrics.started(&options.build_info);
+    let BuildInfo { version, revision, mode, drift } = options.build_info;
+    info!(version, revision, mode = mode.as_str(), drift = drift.as_str(), "starting");
     let listener = http::bind(options.bind).await?;
+    let debug = match options.debug_bind {
+        Some(address) => Some(http::bind(address).await?),
+        None => None,
+    };
     let Connection { client, server } = options.target.connect().await?;
     check_custom_resource(&client, server).await?;
     let (stage, stages) = watch::channel(Stage::Standby);
@@ -109,14 +127,33 @@ pub async fn run(options: Options) -> Result<(), RunError> {
     let patience = Duration::from_secs(options.lease_seconds.div_ceil(3));
     let lease_client = options.target.connect_for_short_calls(patience).await?.client;
     let holding = Holding::wanted(namespace, Duration::from_secs(options.lease_seconds))?;
-    let turns = Turns { client, lease_client, holding, settings: options.settings, metrics: metrics.clone() };
+    let desk = Desk::default();
+    let pages = http::metrics(metrics.clone(), stages.clone());
+    let (plain, secure) = match options.secure_metrics {
+        Some(options) => (http::probes(stages), Some(options.serve(pages, lease_client.clone())?)),
+        None => (http::probes(stages).merge(pages), None),
+    };
+    let index = debug.map(|listener| http::serve(listener, http::index(desk.clone())));
+    let turns = Turns { client, lease_client, holding, settings: options.settings, metrics, desk };
     tokio::select! {
         ended = turns.take(&stage) => ended,
-        served = http::serve(listener, metrics.clone(), stages) => {
-            warn!(?served, "the HTTP server ended");
-            Ok(())
-        }
+        served = http::serve(listener, plain) => server_ended(served),
+        served = if_any(index) => server_ended(served),
+        served = if_any(secure) => server_ended(served),
     }
+}
+
+/// What is not asked for never ends.
+async fn if_any<T>(server: Option<impl Future<Output = T>>) -> T {
+    match server {
+        Some(server) => server.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn server_ended(served: io::Result<()>) -> Result<(), RunError> {
+    warn!(?served, "an HTTP server ended");
+    Ok(())
 }
 
 async fn check_custom_resource(client: &Client, server: String) -> Result<(), RunError> {

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use crate::api::published::LEASE;
 use crate::operator::api_error::ApiError;
 use crate::operator::client::in_time;
+use crate::operator::dump::Desk;
 use crate::operator::engine::Settings;
 use crate::operator::http::Stage;
 use crate::operator::lead::lead;
@@ -41,6 +42,8 @@ pub struct Turns {
     pub settings: Settings,
     /// Where it counts.
     pub metrics: Metrics,
+    /// Where it is asked for the index.
+    pub desk: Desk,
 }
 
 /// What to do next.
@@ -130,7 +133,8 @@ impl Turns {
         info!("leading");
         let vigil = Arc::new(Vigil::begin(&self.lease_client, self.holding.clone()));
         let (client, namespace) = (self.client.clone(), self.holding.namespace.as_str());
-        Ok(lead(client, vigil, namespace, self.settings.clone(), self.metrics.clone(), stage).await?)
+        let (settings, metrics) = (self.settings.clone(), self.metrics.clone());
+        Ok(lead(client, vigil, namespace, settings, metrics, stage, &self.desk).await?)
     }
 
     /// Returns when nobody holds the Lease. An answer that fails says nothing.

@@ -40,6 +40,7 @@ use crate::operator::health::Health;
 use crate::operator::metrics::Metrics;
 use crate::operator::trouble::{Trouble, explain, why_unread};
 use crate::operator::unread::UnreadNow;
+use crate::operator::unreadable::{ObjectName, Unreadables};
 use crate::operator::write::discover;
 
 /// What a watch saw, reduced to what is kept.
@@ -103,6 +104,7 @@ impl Watches {
                 out: out.clone(),
                 begun: begun.clone(),
                 gained,
+                unreadable: Unreadables::new(kind, metrics.clone()),
                 first_list: FirstList::Streamed,
             };
             watches.spawn(watch);
@@ -214,6 +216,7 @@ struct Watch {
     out: Sender<Seen>,
     begun: watch::Receiver<bool>,
     gained: UnboundedReceiver<Name>,
+    unreadable: Unreadables,
     first_list: FirstList,
 }
 
@@ -249,26 +252,29 @@ enum FirstList {
 type Events<K> = BoxStream<'static, Result<watcher::Event<K>, watcher::Error>>;
 
 /// What a watch keeps of an object.
-trait Keep<K>: Fn(K) -> Option<Item> + Copy + Send + Sync + 'static {}
+trait Keep<K>: Fn(K) -> Result<Option<Item>, ObjectName> + Copy + Send + Sync + 'static {}
 
-impl<K, F: Fn(K) -> Option<Item> + Copy + Send + Sync + 'static> Keep<K> for F {}
+impl<K, F: Fn(K) -> Result<Option<Item>, ObjectName> + Copy + Send + Sync + 'static> Keep<K> for F {}
 
 impl Watch {
     /// The watch of a type that may not be able to hold what somebody wrote: such an object is named and passed over.
-    async fn run_reading<K>(self, api: impl Fn(Client, &Extent) -> Api<Readable<K>>, keep: impl Keep<K>)
-    where
+    async fn run_reading<K>(
+        self,
+        api: impl Fn(Client, &Extent) -> Api<Readable<K>>,
+        keep: impl Fn(K) -> Option<Item> + Copy + Send + Sync + 'static,
+    ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let kind = self.kind.as_str();
         let read = move |object: Readable<K>| match object.read() {
-            Ok(object) => keep(object),
+            Ok(object) => Ok(keep(object)),
             Err(metadata) => {
-                let (ns, name) = (metadata.namespace, metadata.name);
+                let (ns, name) = (&metadata.namespace, &metadata.name);
                 warn!(kind, ns, name, "cannot read this object, so it is passed over: see its YAML for odd values");
-                None
+                Err(ObjectName::of(&metadata))
             }
         };
-        self.run_with(api, read).await;
+        self.run_keeping(api, read).await;
     }
 
     /// The watch of a kind that may be installed later, and that has its own path.
@@ -326,7 +332,17 @@ impl Watch {
     }
 
     /// The watch of a type that reads what it wants of an object and nothing else.
-    async fn run_with<K>(mut self, api: impl Fn(Client, &Extent) -> Api<K>, keep: impl Keep<K>)
+    async fn run_with<K>(
+        self,
+        api: impl Fn(Client, &Extent) -> Api<K>,
+        keep: impl Fn(K) -> Option<Item> + Copy + Send + Sync + 'static,
+    ) where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        self.run_keeping(api, move |object| Ok(keep(object))).await;
+    }
+
+    async fn run_keeping<K>(mut self, api: impl Fn(Client, &Extent) -> Api<K>, keep: impl Keep<K>)
     where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
@@ -374,7 +390,7 @@ impl Watch {
     }
 
     /// Lists one namespace. What the watch of all shows of it meanwhile comes after that, and in order.
-    async fn list<K>(
+    async fn list<K: Resource>(
         &self,
         extent: &Extent,
         mut events: Events<K>,
@@ -398,7 +414,7 @@ impl Watch {
     }
 
     /// Hands over what a watch saw.
-    async fn tell<K>(
+    async fn tell<K: Resource>(
         &self,
         extent: &Extent,
         event: Result<watcher::Event<K>, watcher::Error>,
@@ -423,7 +439,7 @@ impl Watch {
         if !matches!(event, watcher::Event::Init) {
             self.works(health);
         }
-        let Some(event) = reduce(event, keep) else { return Ok(()) };
+        let Some(event) = self.unreadable.passed_over(event, |event| reduce(event, keep)) else { return Ok(()) };
         self.out.send(Seen { kind, extent: extent.clone(), event }).await.map_err(|_| Unheard)
     }
 
@@ -491,13 +507,13 @@ fn config(kind: Watched, scope: &Scope, first_list: FirstList) -> watcher::Confi
 }
 
 /// Keeps of an event what matters; `None` if nothing does.
-fn reduce<K>(event: watcher::Event<K>, keep: impl Keep<K>) -> Option<watcher::Event<Item>> {
-    Some(match event {
-        watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitDone => watcher::Event::InitDone,
-        watcher::Event::InitApply(object) => watcher::Event::InitApply(keep(object)?),
-        watcher::Event::Apply(object) => watcher::Event::Apply(keep(object)?),
-        watcher::Event::Delete(object) => watcher::Event::Delete(keep(object)?),
+fn reduce<K>(event: watcher::Event<K>, keep: impl Keep<K>) -> Result<Option<watcher::Event<Item>>, ObjectName> {
+    Ok(match event {
+        watcher::Event::Init => Some(watcher::Event::Init),
+        watcher::Event::InitDone => Some(watcher::Event::InitDone),
+        watcher::Event::InitApply(object) => keep(object)?.map(watcher::Event::InitApply),
+        watcher::Event::Apply(object) => keep(object)?.map(watcher::Event::Apply),
+        watcher::Event::Delete(object) => keep(object)?.map(watcher::Event::Delete),
     })
 }
 

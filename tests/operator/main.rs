@@ -19,6 +19,7 @@ mod fields;
 mod helm;
 mod leadership;
 mod lists;
+mod monitoring;
 mod namespaces;
 mod options;
 mod others;

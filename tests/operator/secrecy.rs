@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT};
 use crate::support::manifests::{config_map, deployment, secret};
+use crate::support::operator::{free_address, get};
 use crate::support::turn;
 
 /// Where a value could show: everything that restamp writes, and what its stamp passes through.
@@ -15,7 +16,9 @@ const WRITTEN: &str = "driftreports,events.events.k8s.io,leases,deployments,repl
 async fn no_value_is_in_any_report_event_log_line_metric_or_stamp() {
     let turn = turn().await;
     let ns = turn.namespace("secrecy").await;
-    let operator = turn.operator(&[("--log", "trace"), ("--change-cause", "")]).await;
+    let debug = free_address();
+    let flags = [("--log", "trace"), ("--change-cause", ""), ("--debug-bind", &debug.to_string())];
+    let operator = turn.operator(&flags).await;
     let marker = format!("marker{:08x}{:08x}", getrandom::u32().unwrap(), getrandom::u32().unwrap());
     let value = |number: u8| format!("{number}-{marker}-{number}");
 
@@ -54,12 +57,22 @@ async fn no_value_is_in_any_report_event_log_line_metric_or_stamp() {
     let written =
         turn.cluster().kubectl(&["get", WRITTEN, "--all-namespaces", "--output=json", "--show-managed-fields"]);
     let key = turn.cluster().kubectl(&["get", "secret", "restamp-hash-key", "-nrestamp-system", "--output=json"]);
+    let (_, index) = get(debug, "/debug/index").unwrap();
     let log = operator.log();
     assert!(
-        log.contains("TRACE") && written.contains("Reloaded") && metrics.contains("restamp_"),
+        log.contains("TRACE")
+            && written.contains("Reloaded")
+            && metrics.contains("restamp_")
+            && index.contains("EDITED"),
         "nothing is shown by this"
     );
-    for (place, text) in [("an object", written), ("a metric", metrics), ("the hash key", key), ("the log", log)] {
+    for (place, text) in [
+        ("an object", written),
+        ("a metric", metrics),
+        ("the dumped index", index),
+        ("the hash key", key),
+        ("the log", log),
+    ] {
         for spelling in spellings(&marker) {
             let line = text.lines().find(|line| line.contains(&spelling));
             assert_eq!(line, None, "{place} shows a value");

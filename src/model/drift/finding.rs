@@ -113,6 +113,11 @@ pub struct Writer {
 }
 
 impl Finding {
+    /// Whether it is a rollout that a stamp of ours began.
+    pub fn is_stall_of_ours(&self) -> bool {
+        matches!(self, Self::RolloutStalled(Stall { our_cause: Some(_), .. }))
+    }
+
     /// Its type.
     pub fn r#type(&self) -> FindingType {
         match self {

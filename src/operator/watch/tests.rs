@@ -18,6 +18,7 @@ fn watch(out: Sender<Seen>, unread: UnreadNow) -> Watch {
         out,
         begun: watch::channel(true).1,
         gained: unbounded_channel().1,
+        unreadable: Unreadables::new(Watched::Report, Metrics::new().unwrap()),
         first_list: FirstList::Paged,
     }
 }
@@ -35,7 +36,9 @@ async fn trouble_ends_with_what_was_read_and_not_with_the_next_attempt() {
         (Ok(watcher::Event::InitDone), false),
     ];
     for (event, expected) in events {
-        assert!(watch.tell(&Extent::Cluster, event, &mut listing, &mut health, report).await.is_ok());
+        assert!(
+            watch.tell(&Extent::Cluster, event, &mut listing, &mut health, |object| Ok(report(object))).await.is_ok()
+        );
         assert_eq!(health.is_failing(), expected);
     }
     assert!(matches!(seen.recv().await, Some(Seen { event: watcher::Event::Init, .. })));
@@ -63,7 +66,7 @@ async fn a_watch_that_fails_for_long_is_told_and_one_that_is_quiet_again_is_not(
         stream::iter(events).then(later).chain(stream::pending()).boxed()
     };
     let begin = Instant::now();
-    let following = tokio::spawn(watch(out, unread).follow(events, report));
+    let following = tokio::spawn(watch(out, unread).follow(events, |object| Ok(report(object))));
     let expected = Unread::new(Watched::Report, &Extent::Cluster, WhyUnread::Failing);
     assert_eq!(*told.wait_for(|told| !told.is_empty()).await.unwrap(), [expected].into());
     assert_eq!(begin.elapsed().as_secs(), 40);

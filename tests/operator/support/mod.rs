@@ -7,7 +7,7 @@ pub mod cluster;
 pub mod history;
 pub mod kind;
 pub mod manifests;
-mod minder;
+pub mod minder;
 pub mod namespace;
 pub mod operator;
 pub mod waiting;

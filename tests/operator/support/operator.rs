@@ -89,6 +89,11 @@ impl Operator {
         Self { child, address, log, _minder: minder }
     }
 
+    /// Where it serves what Prometheus and the kubelet ask for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// What it has logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
@@ -168,7 +173,7 @@ pub fn free_address() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
-fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
+pub fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: restamp\r\nConnection: close\r\n\r\n").ok()?;
