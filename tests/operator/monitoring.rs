@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-use kube::config::{AuthInfo, Config};
+use kube::config::Config;
 use serde_json::{Value, json};
 
 use crate::support::cluster::{Cluster, repository};
@@ -211,8 +211,9 @@ async fn ask(address: SocketAddr, token: Option<&str>) -> Result<String, u16> {
     let mut config = Config::new(format!("https://{address}").parse().unwrap());
     config.accept_invalid_certs = true;
     config.default_retry = false;
-    let token = token.map(|token| serde_json::from_value(json!(token)).unwrap());
-    config.auth_info = AuthInfo { token, ..AuthInfo::default() };
+    if let Some(token) = token {
+        config.auth_info = serde_json::from_value(json!({"token": token})).unwrap();
+    }
     let client = kube::Client::try_from(config).unwrap();
     match client.request_text(http::Request::get("/metrics").body(vec![]).unwrap()).await {
         Ok(text) => Ok(text),
@@ -243,4 +244,34 @@ async fn the_index_is_shown_where_that_is_asked_for() {
     assert_eq!(workload["record"][0]["config"], "Secret/s");
     assert_eq!(dump["synced"]["Secret"], true);
     assert_eq!(operator.get("/debug/index").unwrap().0, 404);
+}
+
+/// The pages about others, and about Prometheus: each manifest in them is one that the API server takes.
+#[tokio::test]
+async fn every_manifest_in_the_docs_is_accepted() {
+    let ns = shared("snippets").await;
+    let mut many = 0;
+    for page in ["docs/beside-others.md", "docs/monitoring.md"] {
+        let text = fs::read_to_string(repository(page)).unwrap();
+        for block in text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
+            let mut content: Value = serde_saphyr::from_str(block).unwrap();
+            if content["scrape_configs"].is_array() {
+                check_config(ns.cluster(), block);
+            } else {
+                if content["metadata"]["namespace"].is_string() {
+                    content["metadata"]["namespace"] = json!(ns.name());
+                }
+                ns.cluster().kubectl_reading(&content.to_string(), &["apply", "--dry-run=server", "--filename=-"]);
+            }
+            many += 1;
+        }
+    }
+    assert!(many >= 5, "only {many} were found");
+}
+
+fn check_config(cluster: &Cluster, config: &str) {
+    let file = cluster.dir().join(format!("snippet-{:08x}.yaml", getrandom::u32().unwrap()));
+    fs::write(&file, config).unwrap();
+    let output = Command::new("promtool").args(["check", "config", "--syntax-only"]).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
