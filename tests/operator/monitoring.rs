@@ -255,8 +255,10 @@ async fn every_manifest_in_the_docs_is_accepted() {
         let text = fs::read_to_string(repository(page)).unwrap();
         for block in text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
             let mut content: Value = serde_saphyr::from_str(block).unwrap();
-            if content["scrape_configs"].is_array() {
-                check_config(ns.cluster(), block);
+            if let Some(jobs) = content["scrape_configs"].as_array_mut() {
+                // Debian builds Prometheus without it.
+                jobs.iter_mut().for_each(|job| drop(job.as_object_mut().unwrap().remove("kubernetes_sd_configs")));
+                check_config(ns.cluster(), &content.to_string());
             } else {
                 if content["metadata"]["namespace"].is_string() {
                     content["metadata"]["namespace"] = json!(ns.name());
@@ -273,5 +275,5 @@ fn check_config(cluster: &Cluster, config: &str) {
     let file = cluster.dir().join(format!("snippet-{:08x}.yaml", getrandom::u32().unwrap()));
     fs::write(&file, config).unwrap();
     let output = Command::new("promtool").args(["check", "config", "--syntax-only"]).arg(&file).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{config}: {}", String::from_utf8_lossy(&output.stderr));
 }
