@@ -136,3 +136,29 @@ fn in_words(decision: &Decision) -> String {
         Decision::Stamp => "a stamp is due".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::builders::{at, config_map, deployment, keyring, policy};
+    use crate::model::index::{Event, Object};
+    use crate::model::names::{ConfigKind, WorkloadKind};
+    use crate::model::watched::Watched;
+
+    #[test]
+    fn it_names_what_there_is_and_shows_no_value() {
+        let mut index = Index::new(Arc::new(keyring()), policy(), "restamp-system");
+        let config = Object::Config(config_map("c").value("A", "hunter2").build());
+        let workload = Object::from(deployment("w").env_from("ConfigMap/c").build());
+        index.apply(Event::Applied(Watched::Config(ConfigKind::ConfigMap), config), at(0));
+        index.apply(Event::Applied(Watched::Workload(WorkloadKind::Deployment), workload), at(0));
+        let dump = serde_json::to_value(index.dump(at(1))).unwrap();
+        assert_eq!(dump["configs"][0]["keys"], serde_json::json!(["A"]));
+        assert_eq!(dump["configs"][0]["consumers"], serde_json::json!(["Deployment ns/w"]));
+        assert_eq!(dump["workloads"][0]["reads"], serde_json::json!(["ConfigMap ns/c"]));
+        assert_eq!(dump["synced"]["ConfigMap"], false);
+        assert!(!dump.to_string().contains("hunter2"));
+    }
+}
