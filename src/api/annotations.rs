@@ -10,6 +10,12 @@ pub const RELOAD_ON: &str = "restamp.dev/reload-on";
 pub const RELOAD_EXCLUDE: &str = "restamp.dev/reload-exclude";
 /// On a workload, or on its pod template: the shortest time between two rollouts.
 pub const MIN_INTERVAL: &str = "restamp.dev/min-interval";
+/// On a workload, or on its pod template: when it gets a change, beside the others that read the config.
+pub const WAVE: &str = "restamp.dev/wave";
+/// On a workload, or on its pod template: whether it gets a change before all others.
+pub const CANARY: &str = "restamp.dev/canary";
+/// On a config: the id of the change that goes on although it failed.
+pub const RESUME: &str = "restamp.dev/resume";
 /// On an Argo Rollout: whether its pods are replaced by a rollout with its steps, or restarted.
 pub const ROLLOUT_STRATEGY: &str = "restamp.dev/rollout-strategy";
 /// On a pod template, by restamp: the stamp.
@@ -41,7 +47,7 @@ pub struct Meaning {
 }
 
 /// Every annotation that users write.
-pub const ALL: [Meaning; 8] = [
+pub const ALL: [Meaning; 11] = [
     Meaning {
         name: AUTO_RELOAD,
         on: "workload, pod template, namespace",
@@ -66,6 +72,25 @@ pub const ALL: [Meaning; 8] = [
         on: "workload, pod template",
         values: "a duration: `10m`",
         does: "Two rollouts by restamp are at least this far apart.",
+    },
+    Meaning {
+        name: WAVE,
+        on: "workload, pod template",
+        values: "a number from 0: `\"2\"`",
+        does: "Of those who read a changed config, the ones in a lower wave roll first; without it, in wave 0. The next wave begins \
+               when the change has ended for all of the wave before.",
+    },
+    Meaning {
+        name: CANARY,
+        on: "workload, pod template",
+        values: "`\"true\"`, `\"false\"`",
+        does: "It rolls before all others that read the config. Where it fails, the change reaches nobody else.",
+    },
+    Meaning {
+        name: RESUME,
+        on: "ConfigMap, Secret",
+        values: "the id of a change, as its report has it",
+        does: "A change that was halted, since it failed, goes on. The next one may be halted again.",
     },
     Meaning {
         name: ROLLOUT_STRATEGY,

@@ -394,11 +394,13 @@ pub enum FindingType {
     OutdatedPods,
     /// The rollout makes no progress.
     RolloutStalled,
+    /// A change failed in workloads that read it, and reaches no others.
+    ChangeHalted,
 }
 
 impl FindingType {
     /// Every type.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::StaleKey,
         Self::UndeclaredKey,
         Self::MissingKey,
@@ -410,6 +412,7 @@ impl FindingType {
         Self::DigestMismatch,
         Self::OutdatedPods,
         Self::RolloutStalled,
+        Self::ChangeHalted,
     ];
 
     /// So many of this type, in words.
@@ -426,6 +429,7 @@ impl FindingType {
             Self::DigestMismatch => ("container with a wrong image", "containers with a wrong image"),
             Self::OutdatedPods => ("config that pods read too early", "configs that pods read too early"),
             Self::RolloutStalled => ("stalled rollout", "stalled rollouts"),
+            Self::ChangeHalted => ("halted change", "halted changes"),
         };
         format!("{many} {}", if many == 1 { one } else { more })
     }
@@ -445,6 +449,7 @@ impl fmt::Display for FindingType {
             Self::DigestMismatch => "DigestMismatch",
             Self::OutdatedPods => "OutdatedPods",
             Self::RolloutStalled => "RolloutStalled",
+            Self::ChangeHalted => "ChangeHalted",
         })
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
-use crate::api::annotations::{AUTO_RELOAD, IGNORE_FINDINGS, MIN_INTERVAL, PREFIX, RELOAD_EXCLUDE, RELOAD_ON};
+use crate::api::annotations::{
+    AUTO_RELOAD, CANARY, IGNORE_FINDINGS, MIN_INTERVAL, PREFIX, RELOAD_EXCLUDE, RELOAD_ON, WAVE,
+};
 use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
 use crate::api::ignore_findings::IgnoredFindings;
 use crate::api::patterns::{ConfigPattern, Exclusion};
@@ -12,6 +14,7 @@ use crate::api::stakater::{self, Stakater, Wish};
 use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
 use crate::model::names::ConfigKind;
+use crate::model::rollout::wave::Wave;
 
 const CONFIGS: &str = "a list such as \"configmap/a, secret/b-*\"";
 const EXCLUSIONS: &str = "a list such as \"configmap/x, secret/y:KEY\"";
@@ -30,6 +33,8 @@ pub struct OptIn {
     pub exclude: Vec<Exclusion>,
     /// `restamp.dev/min-interval`: the shortest time between two rollouts.
     pub min_interval: Option<SignedDuration>,
+    /// `restamp.dev/wave` and `restamp.dev/canary`: when it gets a change, beside others.
+    pub wave: Wave,
     /// `restamp.dev/ignore-findings`: what is not reported.
     pub ignored: IgnoredFindings,
     /// The annotations that don't parse. What was right of them counts.
@@ -84,7 +89,10 @@ impl OptIn {
         let exclude = list(RELOAD_EXCLUDE, said(RELOAD_EXCLUDE), EXCLUSIONS, &mut problems, str::parse);
         let min_interval = said(MIN_INTERVAL).and_then(|value| noted(interval(MIN_INTERVAL, value), &mut problems));
         let ignored = IgnoredFindings::read(said(IGNORE_FINDINGS), &mut problems);
-        Self { auto_reload, reload_on, exclude, min_interval, ignored, problems, ..Self::default() }
+        let wave = said(WAVE).and_then(|value| noted(wave(value), &mut problems)).unwrap_or_default();
+        let canary = said(CANARY).and_then(|value| noted(yes_or_no(CANARY, value), &mut problems));
+        let wave = if canary == Some(true) { Wave::CANARY } else { wave };
+        Self { auto_reload, reload_on, exclude, min_interval, wave, ignored, problems, ..Self::default() }
     }
 
     /// Adds what Reloader's annotations say: to each of what counts, what counts unnamed, what does not, and how often,
@@ -115,7 +123,7 @@ impl OptIn {
 
     /// Whether all parses that is said of reloading.
     pub fn is_clear(&self) -> bool {
-        self.problems.iter().all(|problem| problem.name == IGNORE_FINDINGS)
+        self.problems.iter().all(|problem| [IGNORE_FINDINGS, WAVE, CANARY].contains(&problem.name))
     }
 
     /// Whether nothing is said of what counts.
@@ -173,6 +181,14 @@ pub(super) fn list<T, E>(
         problems.push(InvalidAnnotation::new(name, item, FEWER));
     }
     read
+}
+
+fn wave(value: &str) -> Result<Wave, InvalidAnnotation> {
+    value.parse().map_err(|_| InvalidAnnotation::new(WAVE, value, "a number from \"0\" to \"65535\""))
+}
+
+fn yes_or_no(name: &'static str, value: &str) -> Result<bool, InvalidAnnotation> {
+    value.parse().map_err(|_| InvalidAnnotation::new(name, value, "\"true\" or \"false\""))
 }
 
 /// A duration that is not negative.

@@ -22,6 +22,8 @@ use crate::model::names::{Name, WorkloadKind};
 use crate::model::participation::{Participation, Stakater};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::rerun::Reruns;
+use crate::model::rollout::budget::Budget;
+use crate::model::rollout::halt::HaltAfter;
 use crate::model::scope::Scope;
 use crate::model::selector::LabelSelector;
 use crate::operator::engine::Settings;
@@ -57,6 +59,16 @@ pub struct Args {
     /// readers started
     #[arg(long, default_value = "as-is", value_name = "WHAT")]
     adopt: Adopt,
+    /// How many rollouts that restamp began may be unfinished at once in the cluster; 0 for any number
+    #[arg(long, default_value_t = 10, value_name = "NUMBER")]
+    max_concurrent_rollouts: u32,
+    /// The same for one namespace; 0 for as many as in the cluster
+    #[arg(long, default_value_t = 3, value_name = "NUMBER")]
+    max_concurrent_rollouts_per_namespace: u32,
+    /// In how many workloads that were healthy a change fails before it reaches no others, or in one that is a canary; 0 for
+    /// never
+    #[arg(long, default_value_t = 2, value_name = "NUMBER")]
+    halt_after_failures: u32,
     /// Of what drift is reported: consumed, which is workloads and the configs that they name; all, which is all configs too;
     /// or off, which needs no rights on Jobs and CronJobs
     #[arg(long, default_value = "consumed", value_name = "WHAT")]
@@ -127,6 +139,14 @@ impl Args {
         Scope { unasked, ..self.scope.clone().into() }
     }
 
+    fn budget(&self) -> Budget {
+        // Nothing rolls, so that no slot would ever be free again.
+        if self.dry_run {
+            return Budget::Unlimited;
+        }
+        Budget::of(self.max_concurrent_rollouts, self.max_concurrent_rollouts_per_namespace)
+    }
+
     fn participation(&self) -> Participation {
         Participation {
             stakater: match &self.stakater_namespace_selector {
@@ -157,6 +177,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 on_create: args.on_create,
                 on_delete: args.on_delete,
                 adopt: args.adopt,
+                budget: args.budget(),
+                halt_after: HaltAfter::of(args.halt_after_failures),
             },
             drift: DriftScope { subjects: args.drift, namespaces: args.drift_namespace_selector.clone() },
             managers: args.appliers.managers(),

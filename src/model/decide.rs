@@ -7,11 +7,14 @@ use jiff::{SignedDuration, Timestamp};
 use crate::model::consumption::Missing;
 use crate::model::custom::rollout::Lever;
 use crate::model::delivered;
-use crate::model::names::WorkloadKind;
+use crate::model::digest::ChangeId;
+use crate::model::names::{ConfigName, WorkloadId, WorkloadKind};
 use crate::model::observe::Sight;
 use crate::model::record::Record;
 use crate::model::rerun;
 use crate::model::revision;
+use crate::model::rollout::budget::Full;
+use crate::model::rollout::wave::Place;
 use crate::model::workload::{Progress, Strategy, Workload};
 
 /// What is due, and why.
@@ -37,7 +40,7 @@ pub enum Decision {
 }
 
 /// What a due rollout waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitReason {
     /// The configs are still changing.
     Settling,
@@ -49,11 +52,25 @@ pub enum WaitReason {
     MinInterval,
     /// A run is under way that no other one may overlap.
     RunInProgress,
+    /// The change has not ended for this workload, which gets it earlier.
+    Wave(Place),
+    /// So many rollouts by restamp are not finished that there is no slot for one more.
+    Budget(Full),
 }
 
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Wave(Place { wave, workload: WorkloadId { kind, name, .. } }) => {
+                return write!(f, "waits until the change has ended for {kind} {name}, {wave}");
+            }
+            Self::Budget(Full::Cluster) => {
+                "waits for its turn: as many rollouts by restamp are in progress as --max-concurrent-rollouts allows"
+            }
+            Self::Budget(Full::Namespace) => {
+                "waits for its turn: as many rollouts by restamp are in progress in its namespace as \
+                 --max-concurrent-rollouts-per-namespace allows"
+            }
             Self::Settling => "waits until the configs are quiet",
             Self::OthersRollout => "waits for the rollout in progress, whose pods read the change as they start",
             Self::StampGone => "waits before it stamps again, since somebody removed the stamp",
@@ -81,6 +98,13 @@ pub enum Hold {
         /// The other installation's namespace.
         instance: String,
     },
+    /// The change failed in other workloads.
+    ChangeHalted {
+        /// The config that changed.
+        config: ConfigName,
+        /// The change.
+        change: ChangeId,
+    },
     /// A watch that it needs has not had its first full list.
     NotSynced {
         /// The kind that is watched.
@@ -90,8 +114,15 @@ pub enum Hold {
 
 impl Hold {
     /// Every reason, as the metric's label has it.
-    pub const REASONS: [&'static str; 6] =
-        ["MissingReference", "BeingDeleted", "NamespaceBeingDeleted", "StampStripped", "OtherInstance", "NotSynced"];
+    pub const REASONS: [&'static str; 7] = [
+        "MissingReference",
+        "BeingDeleted",
+        "NamespaceBeingDeleted",
+        "StampStripped",
+        "OtherInstance",
+        "ChangeHalted",
+        "NotSynced",
+    ];
 
     /// The reason in one word.
     pub fn reason(&self) -> &'static str {
@@ -101,6 +132,7 @@ impl Hold {
             Self::NamespaceBeingDeleted => "NamespaceBeingDeleted",
             Self::StampStripped => "StampStripped",
             Self::OtherInstance { .. } => "OtherInstance",
+            Self::ChangeHalted { .. } => "ChangeHalted",
             Self::NotSynced { .. } => "NotSynced",
         }
     }
@@ -131,6 +163,13 @@ impl fmt::Display for Hold {
             Self::OtherInstance { instance } => {
                 write!(f, "the restamp in namespace {instance} keeps its report; delete the report to take it over")
             }
+            Self::ChangeHalted { config, change } => write!(
+                f,
+                "change {change} of {} {} failed in other workloads: mend the config, or go on all the same with {} on it",
+                config.kind,
+                config.name,
+                crate::api::annotations::RESUME
+            ),
             Self::NotSynced { kind } => write!(f, "the watch of {kind} is not synced yet"),
         }
     }

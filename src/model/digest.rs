@@ -51,6 +51,29 @@ impl fmt::Display for Digest {
 #[serde(transparent)]
 pub struct KeyDigest(String);
 
+/// Tells one change of a config from all others: a short digest of all that it holds since. 72 bits of a keyed hash.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ChangeId(String);
+
+impl ChangeId {
+    /// One that somebody wrote down.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ChangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// A secret key for digests.
 pub struct HashKey {
     id: String,
@@ -112,9 +135,29 @@ impl HashKey {
         let mut hash = self.start("key", config);
         part(&mut hash, key.as_str().as_bytes());
         value_part(&mut hash, value);
-        let bytes = hash.finalize().into_bytes();
-        let short = bytes.get(..9).unwrap_or(&bytes);
-        KeyDigest(BASE64_URL_SAFE_NO_PAD.encode(short))
+        KeyDigest(short(hash))
+    }
+
+    /// The id of the change that made a config hold this, or be gone.
+    pub fn change_id<'a>(
+        &self,
+        config: &ConfigId,
+        keys: Option<impl Iterator<Item = (&'a KeyName, &'a Fingerprint)>>,
+    ) -> ChangeId {
+        let mut hash = self.start("change", config);
+        part(&mut hash, if keys.is_some() { b"there" } else { b"gone" });
+        for (key, value) in keys.into_iter().flatten() {
+            part(&mut hash, key.as_str().as_bytes());
+            value_part(&mut hash, Some(value));
+        }
+        ChangeId(short(hash))
+    }
+
+    /// The id of a change of a config that has versions, and no content.
+    pub fn change_of_version(&self, config: &ConfigId, version: u64) -> ChangeId {
+        let mut hash = self.start("version", config);
+        part(&mut hash, &version.to_be_bytes());
+        ChangeId(short(hash))
     }
 
     /// The digest of all that a workload consumes; `None` stands for a config that is not there.
@@ -167,6 +210,12 @@ impl HashKey {
         let hash = BASE64_URL_SAFE_NO_PAD.encode(hash.finalize().into_bytes());
         Digest(format!("{ALGORITHM}:{}:{hash}", self.id))
     }
+}
+
+/// The beginning of a hash, as text: 72 bits.
+fn short(hash: Hmac<Sha256>) -> String {
+    let bytes = hash.finalize().into_bytes();
+    BASE64_URL_SAFE_NO_PAD.encode(bytes.get(..9).unwrap_or(&bytes))
 }
 
 fn part(hash: &mut Hmac<Sha256>, bytes: &[u8]) {

@@ -20,6 +20,7 @@ use crate::model::policy::Policy;
 use crate::model::provider_class::{PodStatus, ProviderClasses, StatusId};
 use crate::model::record::Record;
 use crate::model::rerun::placeholder::Placeholder;
+use crate::model::rollout::Rollouts;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
@@ -142,6 +143,8 @@ pub struct Index {
     unplaced: HashMap<Uid, Name>,
     stored: HashMap<WorkloadId, StoredRecord>,
     namespaces: HashMap<Name, Namespace>,
+    /// What one workload has to do with the rollouts of others.
+    rollouts: Rollouts,
     lists: Lists,
 }
 
@@ -173,6 +176,7 @@ impl Index {
             unplaced: HashMap::new(),
             stored: HashMap::new(),
             namespaces: HashMap::new(),
+            rollouts: Rollouts::default(),
         }
     }
 
@@ -542,6 +546,7 @@ mod looking;
 mod namespaces;
 mod pods;
 mod references;
+mod rollouts;
 mod stamps;
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,7 @@ pub mod report;
 pub mod report_delay;
 pub mod rerun;
 pub mod revision;
+pub mod rollout;
 pub mod schema;
 pub mod scope;
 pub mod selector;

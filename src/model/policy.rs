@@ -4,6 +4,9 @@ use std::str::FromStr;
 
 use jiff::SignedDuration;
 
+use crate::model::rollout::budget::Budget;
+use crate::model::rollout::halt::HaltAfter;
+
 /// What holds for every workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
@@ -15,6 +18,10 @@ pub struct Policy {
     pub on_delete: Edge,
     /// What first sight takes for read.
     pub adopt: Adopt,
+    /// How many rollouts may be unfinished at once.
+    pub budget: Budget,
+    /// In how many workloads a change fails before it reaches nobody else.
+    pub halt_after: HaltAfter,
 }
 
 /// Whether the appearance, or the deletion, of an optional config counts as a change.
@@ -73,6 +80,8 @@ impl Default for Policy {
             on_create: Edge::Roll,
             on_delete: Edge::Ignore,
             adopt: Adopt::AsIs,
+            budget: Budget::default(),
+            halt_after: HaltAfter::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::model::consumed::{ConsumedConfig, Presence};
 use crate::model::counting::Counting;
 use crate::model::digest::{Digest, HashKey, KeyDigest};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion};
+use crate::model::rollout::outcome::{Health, Outcome, RolledChange};
 
 /// The record of one workload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,12 +120,22 @@ pub struct LastStamp {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32")]
     pub stripped: u8,
+    /// The changes that it was made for; empty for one that was found on the template.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<RolledChange>,
+    /// How the workload was before it.
+    #[serde(default, skip_serializing_if = "Health::is_unknown")]
+    pub before: Health,
+    /// What became of its rollout.
+    #[serde(default, skip_serializing_if = "Outcome::is_unfinished")]
+    pub outcome: Outcome,
 }
 
 impl LastStamp {
     /// One that the template carries and that no record names.
     pub fn found(text: String, time: Timestamp) -> Self {
-        Self { text, time, cause: String::new(), stripped: 0 }
+        let (changes, before, outcome) = (Vec::new(), Health::Unknown, Outcome::Unfinished);
+        Self { text, time, cause: String::new(), stripped: 0, changes, before, outcome }
     }
 }
 
@@ -192,7 +203,14 @@ impl Record {
     pub fn ask(&mut self, text: String, time: Timestamp) {
         self.open_changes_mut().for_each(|change| change.answer = Answer::Asked);
         let cause = Cause::of(self).to_string();
-        self.attempt = Some(LastStamp { text, time, cause, stripped: 0 });
+        self.attempt = Some(LastStamp { cause, ..LastStamp::found(text, time) });
+    }
+
+    /// The stamp that is being sent is for these changes, and the workload is like this before it.
+    pub fn lay_to(&mut self, changes: Vec<RolledChange>, before: Health) {
+        if let Some(attempt) = &mut self.attempt {
+            (attempt.changes, attempt.before) = (changes, before);
+        }
     }
 
     /// The stamp with this text was put on, if it is the one that was sent last: it answers the changes that it was

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use crate::api::auto_reload::InvalidAnnotation;
 use crate::api::published::Mode;
 use crate::model::cause::Cause;
-use crate::model::digest::Keyring;
+use crate::model::digest::{ChangeId, Keyring};
 use crate::model::drift_scope::DriftScope;
 use crate::model::helm::ReleaseId;
 use crate::model::helm::held::Held;
@@ -107,6 +107,8 @@ pub struct Engine {
     pub(super) told_configs: HashMap<ConfigId, Vec<InvalidAnnotation>>,
     /// The releases of which it was told that they may not be read.
     pub(super) told_releases: HashSet<ReleaseId>,
+    /// The halted changes that were told.
+    pub(super) told_halts: HashMap<ConfigId, ChangeId>,
     /// In a dry run, what each workload was last told.
     pub(super) would_reload: HashMap<WorkloadId, Cause>,
     pub(super) retries: Retries<Again>,
@@ -149,6 +151,7 @@ impl Engine {
             told_namespaces: HashMap::new(),
             told_configs: HashMap::new(),
             told_releases: HashSet::new(),
+            told_halts: HashMap::new(),
             would_reload: HashMap::new(),
             retries: Retries::default(),
             alarms: DelayQueue::new(),
@@ -180,6 +183,7 @@ impl Engine {
                     }
                 }
             }
+            self.go_on();
             // A backlog must not keep whoever runs us from seeing that the Lease is lost.
             tokio::task::yield_now().await;
         }

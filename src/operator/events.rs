@@ -25,6 +25,8 @@ pub enum Reason {
     ReloadFailed,
     /// A rollout that is due is held.
     ReloadHeld,
+    /// A change failed in some workloads, and reaches no others.
+    ChangeHalted,
     /// Somebody took the stamp away while a change was open.
     StampRemoved,
     /// There is no record, or none that can be compared, where there had been one.
@@ -46,6 +48,7 @@ impl Reason {
             Self::Reloaded => "Reloaded",
             Self::ReloadFailed => "ReloadFailed",
             Self::ReloadHeld => "ReloadHeld",
+            Self::ChangeHalted => "ChangeHalted",
             Self::StampRemoved => "StampRemoved",
             Self::AdoptedAnew => "AdoptedAnew",
             Self::InvalidAnnotation => "InvalidAnnotation",
@@ -61,6 +64,7 @@ impl Reason {
             Self::ReloadFailed
             | Self::ReloadHeld
             | Self::StampRemoved
+            | Self::ChangeHalted
             | Self::AdoptedAnew
             | Self::OptInGone
             | Self::ReloaderRuns
@@ -72,9 +76,12 @@ impl Reason {
     fn action(self) -> &'static str {
         match self {
             Self::ConfigChanged | Self::ReloaderRuns => "Watching",
-            Self::Reloaded | Self::WouldReload | Self::ReloadFailed | Self::ReloadHeld | Self::StampRemoved => {
-                "Reloading"
-            }
+            Self::Reloaded
+            | Self::WouldReload
+            | Self::ReloadFailed
+            | Self::ReloadHeld
+            | Self::ChangeHalted
+            | Self::StampRemoved => "Reloading",
             Self::AdoptedAnew | Self::InvalidAnnotation | Self::OptInGone => "Adopting",
         }
     }

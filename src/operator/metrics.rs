@@ -27,6 +27,7 @@ pub struct Metrics {
     watch_failing: IntGaugeVec,
     watch_errors: IntCounterVec,
     held: IntGaugeVec,
+    rollouts: IntGaugeVec,
     invalid_annotations: IntCounterVec,
     adoptions: IntCounterVec,
     reloader_detected: IntGaugeVec,
@@ -132,6 +133,16 @@ impl Metrics {
                     &["reason"],
                 )?,
             )?,
+            rollouts: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "restamp_rollouts",
+                        "Rollouts by restamp that are not finished (in-progress), and workloads that wait for their turn (waiting).",
+                    ),
+                    &["state"],
+                )?,
+            )?,
             invalid_annotations: registered(
                 &registry,
                 IntCounterVec::new(
@@ -166,7 +177,7 @@ impl Metrics {
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 12] = [
+        let collectors: [&dyn Collector; 13] = [
             &self.stale_keys,
             &self.findings,
             &self.configs,
@@ -176,6 +187,7 @@ impl Metrics {
             &self.watch_failing,
             &self.watch_errors,
             &self.held,
+            &self.rollouts,
             &self.invalid_annotations,
             &self.adoptions,
             &self.reloader_detected,
@@ -212,6 +224,7 @@ impl Metrics {
         self.findings.reset();
         self.configs.reset();
         self.held.reset();
+        self.rollouts.reset();
         self.watch_synced.reset();
         self.watch_failing.reset();
         self.reloader_detected.reset();
@@ -284,6 +297,13 @@ impl Metrics {
     /// A workload is held, or no longer.
     pub fn held(&self, reason: &str, change: i64) {
         self.held.with_label_values(&[reason]).add(change);
+    }
+
+    /// So many rollouts by restamp are not finished, and so many workloads wait for their turn.
+    pub fn rollouts(&self, in_progress: usize, waiting: usize) {
+        for (state, many) in [("in-progress", in_progress), ("waiting", waiting)] {
+            self.rollouts.with_label_values(&[state]).set(i64::try_from(many).unwrap_or(i64::MAX));
+        }
     }
 
     /// There are these signs of a running Reloader.

@@ -18,6 +18,7 @@ pub mod reports;
 pub mod rerun;
 mod rerunning;
 pub mod retry;
+mod rollouts;
 pub mod run;
 mod tally;
 pub mod tasks;

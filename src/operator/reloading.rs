@@ -53,6 +53,7 @@ impl Engine {
             None | Some(Decision::Nothing | Decision::RollingOut | Decision::Hold(_)) => {}
         }
         self.look_when_waiting_counts(id, now);
+        self.look_when_its_rollout_may_end(id, now);
         match self.index.workload(id) {
             None => self.forget_workload(id),
             // What became of the stamp is reported when it is known.
@@ -71,6 +72,13 @@ impl Engine {
     }
 
     fn send_stamp(&mut self, id: &WorkloadId, now: Timestamp) {
+        self.try_stamp(id, now);
+        if !self.stamping.contains(id) {
+            self.index.step_back(id);
+        }
+    }
+
+    fn try_stamp(&mut self, id: &WorkloadId, now: Timestamp) {
         if self.settings.mode == Mode::DryRun {
             return self.say_what_would_be(id);
         }

@@ -12,7 +12,7 @@ use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::decide::Decision;
 use crate::model::delivered::later;
-use crate::model::drift::{self, Drift, NotLookedAt, Note, Obstacle, Reloading, WorkloadSight};
+use crate::model::drift::{self, Drift, Finding, NotLookedAt, Note, Obstacle, Reloading, WorkloadSight};
 use crate::model::helm::ReleaseId;
 use crate::model::helm::held::{Found, Look, Named, Sight};
 use crate::model::index::Tracked;
@@ -57,7 +57,8 @@ impl Engine {
             return;
         }
         let key = report::key_of_config(id);
-        let Some(config) = config else {
+        let halt = self.tell_halt(id).map(Finding::ChangeHalted);
+        let Some(config) = self.index.configs().get(id) else {
             self.told_configs.remove(id);
             self.releases.forget_config(id);
             self.reports.forget(&key);
@@ -79,7 +80,9 @@ impl Engine {
         let again = Again::Config(id.clone());
         let drift = self.due(&key, &again, drift, now);
         self.tally.note(id, Some(report::in_sync(&drift).into()), &self.metrics);
-        let status = report::status_of(drift, now);
+        // It is true from the first moment on.
+        let findings = drift.findings.into_iter().chain(halt).collect();
+        let status = report::status_of(Drift { findings, ..drift }, now);
         self.metrics.findings_of_config(id, &status.findings);
         if status.findings.is_empty() && !self.stays(&again, &key, now) {
             return self.withdraw_config_report(key);

@@ -23,6 +23,7 @@ mod namespaces;
 mod options;
 mod others;
 mod permissions;
+mod progressive;
 mod provider_classes;
 mod reload;
 mod reports;

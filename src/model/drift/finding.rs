@@ -14,6 +14,7 @@ use crate::model::managed_fields::{LastWrite, ManagerEntry};
 use crate::model::names::{ImageDigest, ImageText, KeyName, Manager, Name};
 use crate::model::pod::Blocked;
 use crate::model::report::to_the_second;
+use crate::model::rollout::halt::Halt;
 
 /// One fact about a subject that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +93,8 @@ pub enum Finding {
     OutdatedPods(Outdated),
     /// The rollout makes no progress.
     RolloutStalled(Stall),
+    /// A change failed in workloads that read it, and reaches no others.
+    ChangeHalted(Halt),
 }
 
 /// Why a stale key is still there.
@@ -127,6 +130,7 @@ impl Finding {
             Self::DigestMismatch { .. } => FindingType::DigestMismatch,
             Self::OutdatedPods(_) => FindingType::OutdatedPods,
             Self::RolloutStalled(_) => FindingType::RolloutStalled,
+            Self::ChangeHalted(_) => FindingType::ChangeHalted,
         }
     }
 
@@ -143,7 +147,8 @@ impl Finding {
             | Self::MixedDigests { .. }
             | Self::DigestMismatch { .. }
             | Self::OutdatedPods(_)
-            | Self::RolloutStalled(_) => None,
+            | Self::RolloutStalled(_)
+            | Self::ChangeHalted(_) => None,
         }
     }
 }
@@ -199,6 +204,7 @@ impl From<Finding> for FindingStatus {
             }
             Finding::OutdatedPods(outdated) => outdated.into(),
             Finding::RolloutStalled(stall) => stall.into(),
+            Finding::ChangeHalted(halt) => halt.into(),
         }
     }
 }
@@ -261,6 +267,18 @@ impl From<Stall> for FindingStatus {
         };
         let message = format!("{blocked}{cause}; mend it, or roll back with kubectl rollout undo");
         Self { message: Some(message), ..Self::new(FindingType::RolloutStalled) }
+    }
+}
+
+impl From<Halt> for FindingStatus {
+    fn from(halt: Halt) -> Self {
+        let (manager, since) = halt.written.clone().map(|write| (write.manager, write.time)).unzip();
+        Self {
+            manager,
+            since: since.flatten().map(to_the_second),
+            message: Some(halt.to_string()),
+            ..Self::new(FindingType::ChangeHalted)
+        }
     }
 }
 

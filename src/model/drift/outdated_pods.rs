@@ -166,8 +166,13 @@ fn why(sight: &WorkloadSight<'_>, reloading: &Reloading<'_>) -> Option<Why> {
         Decision::Nothing
         | Decision::Close
         | Decision::Wait { .. }
+        // The report on the config tells of a halt, once for all.
         | Decision::Hold(
-            Hold::BeingDeleted | Hold::NamespaceBeingDeleted | Hold::OtherInstance { .. } | Hold::NotSynced { .. },
+            Hold::BeingDeleted
+            | Hold::NamespaceBeingDeleted
+            | Hold::OtherInstance { .. }
+            | Hold::ChangeHalted { .. }
+            | Hold::NotSynced { .. },
         ) => None,
     }
 }

@@ -40,6 +40,7 @@ impl FindingType {
             Self::DigestMismatch => "a pod runs another image than its template pins: restart it",
             Self::OutdatedPods => "containers started before what they read at their start last changed: restart them",
             Self::RolloutStalled => "the rollout makes no progress: mend what blocks it, or roll back",
+            Self::ChangeHalted => "the last change failed where it was rolled out, and is held back from others: mend it",
         }
     }
 }
@@ -49,7 +50,7 @@ pub fn remedy(patient: &Patient<'_>, finding: &FindingStatus) -> String {
     match finding.r#type {
         FindingType::StaleKey | FindingType::UndeclaredKey => patient.removes(finding.r#type),
         FindingType::MissingKey | FindingType::ValueDiffers | FindingType::RevertsOnApply => patient.applies(),
-        FindingType::UndeclaredField => patient.kubectl("edit", &patient.subject(), &[]),
+        FindingType::UndeclaredField | FindingType::ChangeHalted => patient.kubectl("edit", &patient.subject(), &[]),
         FindingType::MissingReference => patient.makes(finding),
         FindingType::MixedDigests | FindingType::DigestMismatch | FindingType::OutdatedPods => {
             patient.rolls("restart").unwrap_or_else(|| patient.kubectl("describe", &patient.subject(), &[]))

@@ -195,7 +195,8 @@ fn in_words(finding: &Finding) -> String {
         Finding::MixedDigests { .. }
         | Finding::DigestMismatch { .. }
         | Finding::OutdatedPods(_)
-        | Finding::RolloutStalled(_) => FindingStatus::from(finding.clone()).message.unwrap_or_default(),
+        | Finding::RolloutStalled(_)
+        | Finding::ChangeHalted(_) => FindingStatus::from(finding.clone()).message.unwrap_or_default(),
     }
 }
 

@@ -21,7 +21,7 @@ const STATUSES: Watched = Watched::Config(ConfigKind::SecretProviderClass);
 impl Index {
     /// Looks at one workload: adopts it, or compares its record with what there is.
     pub(super) fn look(&mut self, id: &WorkloadId, now: Timestamp, work: &mut Work) {
-        let Some(mut tracked) = self.workloads.remove(id) else { return };
+        let Some(mut tracked) = self.workloads.remove(id) else { return self.note_standing(id, None, now) };
         work.workloads.insert(id.clone());
         self.load_record(id, &mut tracked);
         let before = tracked.record.take();
@@ -46,6 +46,8 @@ impl Index {
             tracked.is_followed = self.unsynced(&tracked.workload).is_none();
         }
         self.workloads.insert(id.clone(), tracked);
+        // Before anybody is decided: who is to wait must know for whom.
+        self.note_standing(id, None, now);
     }
 
     /// Why a workload has no record.
@@ -118,8 +120,8 @@ impl Index {
         })
     }
 
-    /// What is due for an adopted workload; `None` if it is not one.
-    pub fn decide(&self, id: &WorkloadId, now: Timestamp) -> Option<Decision> {
+    /// What is due for an adopted workload by itself; `None` if it is not one.
+    pub(in crate::model) fn decide_alone(&self, id: &WorkloadId, now: Timestamp) -> Option<Decision> {
         let tracked = self.workloads.get(id)?;
         if let Some(instance) = &tracked.other_instance {
             return Some(Decision::Hold(Hold::OtherInstance { instance: instance.clone() }));

@@ -9,6 +9,7 @@ use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId};
 use crate::model::observe::Sight;
 use crate::model::record::Record;
 use crate::model::rerun::{Run, name_of_run};
+use crate::model::rollout::outcome::Health;
 use crate::model::stamp::Stamp;
 use crate::model::workload::Progress;
 
@@ -50,10 +51,10 @@ impl Index {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
         let workload = &tracked.workload;
-        let (digest, act) = self.with_sight(tracked, &record.counting, now, |sight| {
+        let (digest, act, before) = self.with_sight(tracked, &record.counting, now, |sight| {
             let digest = sight.consumed.digest(sight.uid, self.keyring.current());
             let act = act(record, sight, &digest);
-            Some((digest, act))
+            Some((digest, act, Health::of(sight)))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };
         let order = StampOrder {
@@ -65,7 +66,11 @@ impl Index {
             cause: Cause::of(record),
             due_since: record.open_entries().map(|(_, change)| change.first_seen).min()?,
         };
-        self.workloads.get_mut(id)?.record.as_mut()?.ask(order.text.clone(), now);
+        let changes = self.changes_of(workload, record);
+        let record = self.workloads.get_mut(id)?.record.as_mut()?;
+        record.ask(order.text.clone(), now);
+        record.lay_to(changes, before);
+        self.note_standing(id, None, now);
         Some(order)
     }
 

@@ -107,7 +107,7 @@ impl Index {
     }
 
     fn decision(&self, second: i64) -> Option<Decision> {
-        self.decide(&id(), at(second))
+        self.decide_alone(&id(), at(second))
     }
 }
 

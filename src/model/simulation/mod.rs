@@ -1,6 +1,7 @@
 //! The model against a small cluster, in any order of events: no change is missed, and none rolls twice.
 
 mod cluster;
+mod fleet;
 mod operator;
 mod world;
 

@@ -46,7 +46,7 @@ impl Operator {
 
     fn note_seen(&mut self, cluster: &Cluster, now: Timestamp) {
         let Some(tracked) = self.index.workload(&self.id).filter(|tracked| tracked.record.is_some()) else { return };
-        if !matches!(self.index.decide(&self.id, now), Some(decision) if !is_not_synced(&decision)) {
+        if !matches!(self.index.decide_alone(&self.id, now), Some(decision) if !is_not_synced(&decision)) {
             return;
         }
         if self.seen.0 != tracked.workload.uid {
@@ -110,7 +110,7 @@ impl Operator {
     }
 
     pub fn decision(&self, millis: i64) -> Option<Decision> {
-        self.index.decide(&self.id, time(millis))
+        self.index.decide_alone(&self.id, time(millis))
     }
 
     /// The record as it is to be written down.

@@ -22,8 +22,10 @@ use operator::Operator;
 /// A flag of the operator and its value, which is empty where it takes none.
 pub type Flag<'a> = (&'a str, &'a str);
 
-/// How the operators of the tests run: as by default, only in less time.
-const HURRIED: [Flag<'static>; 3] = [("--settle", "1s"), ("--report-after", "2s"), ("--log", "restamp=debug")];
+/// How the operators of the tests run: as by default, only in less time, and so that no test waits for the rollouts of
+/// another one.
+const HURRIED: [Flag<'static>; 4] =
+    [("--settle", "1s"), ("--report-after", "2s"), ("--log", "restamp=debug"), ("--max-concurrent-rollouts", "0")];
 
 /// A namespace on the cluster where one operator is at work for all tests.
 pub async fn shared(word: &str) -> Namespace {

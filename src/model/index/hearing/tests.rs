@@ -73,7 +73,7 @@ fn change(index: &mut Index, config: ConfigBuilder) -> BTreeSet<WorkloadId> {
 }
 
 fn decision(index: &Index) -> Option<Decision> {
-    index.decide(&deployment("w").build().id, at(200))
+    index.decide_alone(&deployment("w").build().id, at(200))
 }
 
 fn is_adopted(index: &Index, id: &WorkloadId) -> bool {

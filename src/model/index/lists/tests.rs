@@ -78,7 +78,7 @@ fn kept(index: &Index) -> Vec<String> {
 }
 
 fn decide(index: &Index, id: &WorkloadId) -> Option<Decision> {
-    index.decide(id, at(60))
+    index.decide_alone(id, at(60))
 }
 
 #[test]

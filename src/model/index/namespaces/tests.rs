@@ -63,7 +63,7 @@ fn is_opted_out(index: &Index) -> bool {
 fn change(index: &mut Index) -> Option<Decision> {
     let config = config_map("c").value("A", "2").at_version(5).build();
     index.apply(Event::Applied(CONFIG_MAP, Object::Config(config)), at(1));
-    index.decide(&silent().build().id, at(60))
+    index.decide_alone(&silent().build().id, at(60))
 }
 
 #[rstest]
@@ -110,7 +110,7 @@ fn a_namespace_that_gains_the_annotation_has_its_workloads_adopted_at_once_with_
     let work = applied(&mut index, namespace("true"));
     assert_eq!(work.workloads.into_iter().collect::<Vec<_>>(), [silent().build().id]);
     assert!(is_adopted(&index));
-    assert_eq!(index.decide(&silent().build().id, at(60)), Some(Decision::Nothing));
+    assert_eq!(index.decide_alone(&silent().build().id, at(60)), Some(Decision::Nothing));
     assert_eq!(change(&mut index), Some(Decision::Stamp));
 }
 
@@ -152,11 +152,11 @@ fn a_config_that_is_newer_than_a_workload_is_a_change_if_it_was_opted_in_when_it
     let config = config_map("c").value("A", "2").at_version(4).build();
     index.apply(Event::Applied(CONFIG_MAP, Object::Config(config)), at(0));
     applied(&mut index, namespace(annotation));
-    assert_eq!(index.decide(&silent().build().id, at(60)), expected);
+    assert_eq!(index.decide_alone(&silent().build().id, at(60)), expected);
     // Whoever is opted in later is seen for the first time.
     applied(&mut index, namespace("false"));
     applied(&mut index, namespace("true"));
-    assert_eq!(index.decide(&silent().build().id, at(60)), Some(Decision::Nothing));
+    assert_eq!(index.decide_alone(&silent().build().id, at(60)), Some(Decision::Nothing));
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn list_rollouts(index: &mut Index, kind: &'static CustomKind, rollout: Option<W
 fn change(index: &mut Index) -> Option<Decision> {
     let config = config_map("c").value("A", "2").at_version(5).build();
     index.apply(Event::Applied(CONFIG_MAP, Object::Config(config)), at(1));
-    index.decide(&holder().build().id, at(60))
+    index.decide_alone(&holder().build().id, at(60))
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_the_rollout_says_counts_for_the_deployment_with_its_template() {
     list_rollouts(&mut index, kind, Some(rollout(kind, AutoReload::Everything)));
     assert_eq!(change(&mut index), Some(Decision::Stamp));
     let rollout = rollout(kind, AutoReload::Everything);
-    assert_eq!(index.decide(&rollout.id, at(60)), None, "it has no template to be stamped");
+    assert_eq!(index.decide_alone(&rollout.id, at(60)), None, "it has no template to be stamped");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn the_rollouts_pods_prove_what_the_deployments_would() {
     let pod = pod_of("rs-1", "p").started("app", 100).build();
     let work = index.apply(Event::Applied(POD, Object::Pod(pod)), at(100));
     assert_eq!(work.workloads.into_iter().collect::<Vec<_>>(), [holder().build().id]);
-    assert_eq!(index.decide(&holder().build().id, at(101)), Some(Decision::Close));
+    assert_eq!(index.decide_alone(&holder().build().id, at(101)), Some(Decision::Close));
 }
 
 #[test]

@@ -1,0 +1,184 @@
+//! The rollouts of several workloads: what is due for one passes the rules of [`crate::model::rollout`].
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use crate::api::annotations::RESUME;
+use crate::model::config::Configs;
+use crate::model::decide::{Decision, Hold, WaitReason};
+use crate::model::delivered::later;
+use crate::model::digest::{ChangeId, Keyring};
+use crate::model::index::Index;
+use crate::model::names::{ConfigId, ConfigKind, WorkloadId};
+use crate::model::record::{Answer, Change, Entry, Record};
+use crate::model::rerun::Run;
+use crate::model::rollout::budget::SLOT_AT_MOST;
+use crate::model::rollout::halt::Halt;
+use crate::model::rollout::outcome::{self, RolledChange};
+use crate::model::rollout::{Rollouts, Standing};
+use crate::model::workload::Workload;
+
+impl Index {
+    /// What is due for an adopted workload, beside all others; `None` if it is not one. It keeps what became of its
+    /// rollout, and its place in the queue.
+    pub fn decide(&mut self, id: &WorkloadId, now: Timestamp) -> Option<Decision> {
+        self.follow_rollout(id, now);
+        let decision = self.decide_alone(id, now);
+        let obstacle = match &decision {
+            Some(Decision::Stamp) => self.obstacle(id, now),
+            _ => None,
+        };
+        let due = if decision == Some(Decision::Stamp) && obstacle.is_none() { self.due_since(id) } else { None };
+        self.note_standing(id, due, now);
+        match (decision, obstacle) {
+            (Some(Decision::Stamp), Some(obstacle)) => Some(obstacle),
+            (Some(Decision::Stamp), None) => Some(self.admit(id, now)),
+            (decision, _) => decision,
+        }
+    }
+
+    /// Notes what became of its rollout.
+    fn follow_rollout(&mut self, id: &WorkloadId, now: Timestamp) {
+        let Some(tracked) = self.workloads.get(id) else { return };
+        let followed = |record: &&Record| outcome::is_followed(&tracked.workload, record, now);
+        let Some(record) = tracked.record.as_ref().filter(followed) else { return };
+        let ended = self.with_sight(tracked, &record.counting, now, |sight| outcome::outcome(record, sight));
+        let record = self.workloads.get_mut(id).and_then(|tracked| tracked.record.as_mut());
+        if let (Some(ended), Some(stamp)) = (ended, record.and_then(|record| record.stamp.as_mut())) {
+            stamp.outcome = ended;
+        }
+    }
+
+    /// When its rollout may have ended although nothing happened.
+    pub fn next_look(&self, id: &WorkloadId, now: Timestamp) -> Option<Timestamp> {
+        let tracked = self.workloads.get(id)?;
+        let followed = |record: &&Record| outcome::is_followed(&tracked.workload, record, now);
+        let record = tracked.record.as_ref().filter(followed)?;
+        self.with_sight(tracked, &record.counting, now, |sight| outcome::next_look(record, sight))
+    }
+
+    /// Keeps how it stands beside others. Of one that was not seen yet, its stored record tells whether it holds a slot.
+    pub(super) fn note_standing(&mut self, id: &WorkloadId, due: Option<Timestamp>, now: Timestamp) {
+        let standing = match self.workloads.get(id) {
+            Some(tracked) => tracked.record.as_ref().map(|record| Standing::of(&tracked.workload, record, now)),
+            None => self.stored.get(id).and_then(|stored| stored.record.as_ref()).map(|record| Standing {
+                slot: outcome::slot_by_record(record, now),
+                ..Standing::default()
+            }),
+        };
+        self.rollouts.note(id, Standing { due, ..standing.unwrap_or_default() });
+    }
+
+    /// Since when it has been due; not for a Job or CronJob, which needs no slot.
+    fn due_since(&self, id: &WorkloadId) -> Option<Timestamp> {
+        let tracked = self.workloads.get(id).filter(|tracked| tracked.workload.run == Run::NotOne)?;
+        tracked.record.as_ref()?.unanswered().map(|change| change.first_seen).min()
+    }
+
+    /// What keeps it from being rolled, whether there is a slot or not.
+    fn obstacle(&self, id: &WorkloadId, now: Timestamp) -> Option<Decision> {
+        let tracked = self.workloads.get(id)?;
+        let record = tracked.record.as_ref()?;
+        let unanswered = || record.open_entries().filter(|(_, change)| change.answer != Answer::Stamped);
+        let configs = || unanswered().map(|(entry, _)| entry.config.within(&id.namespace));
+        if let Some((config, halt)) = configs().find_map(|config| Some((config.clone(), self.halted(&config)?))) {
+            return Some(Decision::Hold(Hold::ChangeHalted { config: config.local(), change: halt }));
+        }
+        let wave = tracked.workload.opt_in.wave;
+        let place = configs().find_map(|config| self.rollouts.ahead(id, wave, &config).cloned())?;
+        // It is looked at again when that one has ended.
+        Some(Decision::Wait { until: later(now, SLOT_AT_MOST), reason: WaitReason::Wave(place) })
+    }
+
+    fn admit(&self, id: &WorkloadId, now: Timestamp) -> Decision {
+        if self.due_since(id).is_none() {
+            return Decision::Stamp;
+        }
+        match self.rollouts.admits(id, self.policy.budget, now) {
+            Ok(()) => Decision::Stamp,
+            // It is looked at again when its turn has come.
+            Err(full) => Decision::Wait { until: later(now, SLOT_AT_MOST), reason: WaitReason::Budget(full) },
+        }
+    }
+
+    /// The changes that a stamp is made for.
+    pub(super) fn changes_of(&self, workload: &Workload, record: &Record) -> Vec<RolledChange> {
+        let change = |(entry, change): (&Entry, &Change)| RolledChange {
+            config: entry.config.clone(),
+            id: change_id(&entry.config.within(&workload.id.namespace), Some(change), &self.configs, &self.keyring),
+        };
+        record.open_entries().map(change).collect()
+    }
+
+    /// The present change of this config, if it is halted.
+    fn halted(&self, config: &ConfigId) -> Option<ChangeId> {
+        let failed = self.rollouts.failed(config)?;
+        let change = self.present_change(config)?;
+        let resumed = self.configs.get(config).and_then(|config| config.annotations.get(RESUME));
+        let is_resumed = resumed.is_some_and(|resumed| resumed == change.as_str());
+        (!is_resumed && self.policy.halt_after.halts(&change, failed)).then_some(change)
+    }
+
+    fn present_change(&self, config: &ConfigId) -> Option<ChangeId> {
+        let change = self.rollouts.pending(config).find_map(|id| self.change_of(id, config));
+        // Nobody else waits for it.
+        let is_there = self.configs.get(config).is_some();
+        (change.is_some() || is_there).then(|| change_id(config, change, &self.configs, &self.keyring))
+    }
+
+    fn change_of(&self, id: &WorkloadId, config: &ConfigId) -> Option<&Change> {
+        self.workloads.get(id)?.record.as_ref()?.entry(&config.local())?.change.as_ref()
+    }
+
+    /// What there is to say about the present change of this config, if it is halted.
+    pub fn halt_of(&self, config: &ConfigId) -> Option<Halt> {
+        let change = self.halted(config)?;
+        let failed = self.rollouts.failed(config).into_iter().flatten();
+        let failed = failed.filter(|(_, (_, failed))| *failed == change).map(|(id, _)| id.clone());
+        let failed: BTreeSet<WorkloadId> = failed.collect();
+        let is_held = |id: &&WorkloadId| self.rollouts.standing(id).is_some_and(|standing| standing.slot.is_none());
+        let spared = || self.rollouts.pending(config).filter(is_held).filter(|id| !failed.contains(*id));
+        let changes = || spared().filter_map(|id| self.change_of(id, config));
+        Some(Halt {
+            keys: changes().flat_map(|change| change.keys.iter().cloned()).collect(),
+            seen: changes().map(|change| change.last_seen).max(),
+            written: self.configs.get(config).and_then(|config| config.last_write_of(|_| true)),
+            spared: spared().cloned().collect(),
+            change,
+            failed: failed.clone(),
+        })
+    }
+
+    /// Who gets no stamp now, although it is due, makes room for others until it is looked at again.
+    pub fn step_back(&mut self, id: &WorkloadId) {
+        self.rollouts.step_back(id);
+    }
+
+    /// Whom to look at again, since something has changed for others, or since its turn has come.
+    pub fn next_stirred(&mut self, now: Timestamp) -> Option<WorkloadId> {
+        self.rollouts.next(self.policy.budget, now)
+    }
+
+    /// The rollouts of all workloads.
+    pub fn rollouts(&self) -> &Rollouts {
+        &self.rollouts
+    }
+
+    /// The rollouts of all workloads, to be told whom to look at again.
+    pub fn rollouts_mut(&mut self) -> &mut Rollouts {
+        &mut self.rollouts
+    }
+}
+
+/// The id of the change that brought a config to what it holds now. A SecretProviderClass holds nothing that is known: of it,
+/// each change of what a workload's pods hold is one by itself.
+fn change_id(config: &ConfigId, change: Option<&Change>, configs: &Configs, keyring: &Keyring) -> ChangeId {
+    let key = keyring.current();
+    if config.kind == ConfigKind::SecretProviderClass {
+        let version = change.and_then(|change| change.version).map_or(0, |version| version.0);
+        return key.change_of_version(config, version);
+    }
+    let values = configs.values(config);
+    key.change_id(config, values.map(|values| values.iter().map(|(key, value)| (key, &value.fingerprint))))
+}
