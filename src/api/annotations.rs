@@ -16,6 +16,13 @@ pub const WAVE: &str = "restamp.dev/wave";
 pub const CANARY: &str = "restamp.dev/canary";
 /// On a config: the id of the change that goes on although it failed.
 pub const RESUME: &str = "restamp.dev/resume";
+/// On a workload, on its pod template, or on its namespace: whether nothing rolls for now. On the ConfigMap that the operator
+/// publishes: the same for the whole cluster.
+pub const SUSPEND: &str = "restamp.dev/suspend";
+/// On a workload: the hash of what is due and may be rolled, where `auto-reload` is `notify`.
+pub const APPROVE: &str = "restamp.dev/approve";
+/// On a workload, on its pod template, or on its namespace: the times at which it may roll.
+pub const WINDOW: &str = "restamp.dev/window";
 /// On an Argo Rollout: whether its pods are replaced by a rollout with its steps, or restarted.
 pub const ROLLOUT_STRATEGY: &str = "restamp.dev/rollout-strategy";
 /// On a pod template, by restamp: the stamp.
@@ -47,13 +54,13 @@ pub struct Meaning {
 }
 
 /// Every annotation that users write.
-pub const ALL: [Meaning; 11] = [
+pub const ALL: [Meaning; 14] = [
     Meaning {
         name: AUTO_RELOAD,
         on: "workload, pod template, namespace",
-        values: "`\"true\"`, `\"at-start\"`, `\"false\"`",
+        values: "`\"true\"`, `\"at-start\"`, `\"notify\"`, `\"false\"`",
         does: "Rolls the workload when a key changes that its containers read. `at-start`: files of a mounted volume, which the \
-               kubelet swaps in place, don't count.",
+               kubelet swaps in place, don't count. `notify`: a rollout that is due is held until it is approved.",
     },
     Meaning {
         name: RELOAD_ON,
@@ -91,6 +98,24 @@ pub const ALL: [Meaning; 11] = [
         on: "ConfigMap, Secret",
         values: "the id of a change, as its report has it",
         does: "A change that was halted, since it failed, goes on. The next one may be halted again.",
+    },
+    Meaning {
+        name: APPROVE,
+        on: "workload",
+        values: "the hash of what is due, as its report has it",
+        does: "Where `auto-reload` is `notify`, what is due now rolls. `restamp approve` writes it.",
+    },
+    Meaning {
+        name: WINDOW,
+        on: "workload, pod template, namespace",
+        values: "`Mon-Fri 09:00-17:00 Europe/Berlin`; several with `;` between them",
+        does: "A rollout that is due waits until then. The workload's own comes before that of its namespace.",
+    },
+    Meaning {
+        name: SUSPEND,
+        on: "workload, pod template, namespace, the operator's ConfigMap `restamp-scope`",
+        values: "`\"true\"`, `\"false\"`",
+        does: "Nothing rolls until it is gone; on the ConfigMap, in the whole cluster.",
     },
     Meaning {
         name: ROLLOUT_STRATEGY,

@@ -18,6 +18,8 @@ pub enum AutoReload {
     Everything,
     /// `"at-start"`: files that the kubelet swaps in place don't count.
     AtStart,
+    /// `"notify"`: any change of what it consumes counts, and is held until somebody approves it.
+    Notify,
     /// Reloader's `search`: any change of what it consumes counts, if the config is annotated to match.
     Matching,
 }
@@ -29,6 +31,7 @@ impl AutoReload {
             Self::Off => "false",
             Self::Everything => "true",
             Self::AtStart => "at-start",
+            Self::Notify => "notify",
             Self::Matching => "search",
         }
     }
@@ -37,7 +40,7 @@ impl AutoReload {
     pub fn counts(self, refresh: Refresh) -> bool {
         match self {
             Self::Off => false,
-            Self::Everything | Self::Matching => true,
+            Self::Everything | Self::Notify | Self::Matching => true,
             Self::AtStart => refresh == Refresh::AtStart,
         }
     }
@@ -50,8 +53,9 @@ impl FromStr for AutoReload {
         match value {
             "true" => Ok(Self::Everything),
             "at-start" => Ok(Self::AtStart),
+            "notify" => Ok(Self::Notify),
             "false" => Ok(Self::Off),
-            _ => Err(InvalidAnnotation::new(AUTO_RELOAD, value, "\"true\", \"at-start\" or \"false\"")),
+            _ => Err(InvalidAnnotation::new(AUTO_RELOAD, value, "\"true\", \"at-start\", \"notify\" or \"false\"")),
         }
     }
 }

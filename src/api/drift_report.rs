@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::reload_status::ReloadStatus;
 use crate::model::consumption::{Refresh, Via};
+use crate::model::digest::ChangeId;
 use crate::model::names::{KeyName, Manager, Name};
 
 /// As many findings as a report holds at most; the rest is counted in a note.
@@ -330,6 +331,9 @@ pub struct FindingStatus {
     /// What blocks, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The change that it is about, by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeId>,
     /// Why it is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
@@ -361,6 +365,7 @@ impl FindingStatus {
             oldest_start: None,
             digests: Vec::new(),
             message: None,
+            change: None,
             cause: None,
             manager: None,
             since: None,

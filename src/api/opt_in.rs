@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 
 use crate::api::annotations::{
-    AUTO_RELOAD, CANARY, IGNORE_FINDINGS, MIN_INTERVAL, PREFIX, RELOAD_EXCLUDE, RELOAD_ON, WAVE,
+    APPROVE, AUTO_RELOAD, CANARY, IGNORE_FINDINGS, MIN_INTERVAL, PREFIX, RELOAD_EXCLUDE, RELOAD_ON, SUSPEND, WAVE,
+    WINDOW,
 };
 use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
 use crate::api::ignore_findings::IgnoredFindings;
@@ -14,12 +15,16 @@ use crate::api::stakater::{self, Stakater, Wish};
 use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
 use crate::model::names::ConfigKind;
+use crate::model::rollout::suspension::Suspension;
 use crate::model::rollout::wave::Wave;
+use crate::model::rollout::window::Windows;
 
 const CONFIGS: &str = "a list such as \"configmap/a, secret/b-*\"";
 const EXCLUSIONS: &str = "a list such as \"configmap/x, secret/y:KEY\"";
 /// A list holds this many items at most: who may annotate a workload decides how much we keep and compare.
 const MOST_ITEMS: usize = 100;
+/// What says when it rolls, and nothing of what rolls it.
+const AT_ANOTHER_TIME: [&str; 4] = [WAVE, CANARY, SUSPEND, WINDOW];
 const FEWER: &str = "100 items at most; this one and those behind it don't count";
 
 /// What a workload's annotations say.
@@ -35,6 +40,12 @@ pub struct OptIn {
     pub min_interval: Option<SignedDuration>,
     /// `restamp.dev/wave` and `restamp.dev/canary`: when it gets a change, beside others.
     pub wave: Wave,
+    /// `restamp.dev/suspend`: whether it does not roll for now.
+    pub suspension: Suspension,
+    /// `restamp.dev/window`: when it may roll.
+    pub windows: Option<Box<Windows>>,
+    /// `restamp.dev/approve`: the hash of what may be rolled.
+    pub approved: Option<Box<str>>,
     /// `restamp.dev/ignore-findings`: what is not reported.
     pub ignored: IgnoredFindings,
     /// The annotations that don't parse. What was right of them counts.
@@ -92,7 +103,22 @@ impl OptIn {
         let wave = said(WAVE).and_then(|value| noted(wave(value), &mut problems)).unwrap_or_default();
         let canary = said(CANARY).and_then(|value| noted(yes_or_no(CANARY, value), &mut problems));
         let wave = if canary == Some(true) { Wave::CANARY } else { wave };
-        Self { auto_reload, reload_on, exclude, min_interval, wave, ignored, problems, ..Self::default() }
+        let suspension = said(SUSPEND).and_then(|value| noted(suspension(value), &mut problems)).unwrap_or_default();
+        let windows = said(WINDOW).and_then(|value| noted(windows(value), &mut problems)).map(Box::new);
+        let approved = said(APPROVE).map(|hash| hash.as_str().into());
+        Self {
+            auto_reload,
+            reload_on,
+            exclude,
+            min_interval,
+            wave,
+            suspension,
+            windows,
+            approved,
+            ignored,
+            problems,
+            ..Self::default()
+        }
     }
 
     /// Adds what Reloader's annotations say: to each of what counts, what counts unnamed, what does not, and how often,
@@ -123,7 +149,7 @@ impl OptIn {
 
     /// Whether all parses that is said of reloading.
     pub fn is_clear(&self) -> bool {
-        self.problems.iter().all(|problem| [IGNORE_FINDINGS, WAVE, CANARY].contains(&problem.name))
+        self.problems.iter().all(|problem| AT_ANOTHER_TIME.contains(&problem.name) || problem.name == IGNORE_FINDINGS)
     }
 
     /// Whether nothing is said of what counts.
@@ -158,7 +184,7 @@ impl OptIn {
 }
 
 /// What was read, or nothing, where the problem is noted.
-pub(super) fn noted<T>(read: Result<T, InvalidAnnotation>, problems: &mut Vec<InvalidAnnotation>) -> Option<T> {
+pub(crate) fn noted<T>(read: Result<T, InvalidAnnotation>, problems: &mut Vec<InvalidAnnotation>) -> Option<T> {
     read.map_err(|problem| problems.push(problem)).ok()
 }
 
@@ -185,6 +211,15 @@ pub(super) fn list<T, E>(
 
 fn wave(value: &str) -> Result<Wave, InvalidAnnotation> {
     value.parse().map_err(|_| InvalidAnnotation::new(WAVE, value, "a number from \"0\" to \"65535\""))
+}
+
+pub(crate) fn suspension(value: &str) -> Result<Suspension, InvalidAnnotation> {
+    yes_or_no(SUSPEND, value).map(Suspension::from)
+}
+
+pub(crate) fn windows(value: &str) -> Result<Windows, InvalidAnnotation> {
+    let expected = "days, a span and a time zone, such as \"Mon-Fri 09:00-17:00 Europe/Berlin\"";
+    value.parse().map_err(|_| InvalidAnnotation::new(WINDOW, value, expected))
 }
 
 fn yes_or_no(name: &'static str, value: &str) -> Result<bool, InvalidAnnotation> {
@@ -235,8 +270,7 @@ mod tests {
         let opt_in = OptIn::read(Some(&auto_reload(Some("yes"))), None);
         let before = Counting::of(AutoReload::AtStart);
         assert_eq!(opt_in.counting(AutoReload::Off, Some(&before)), before);
-        let problem =
-            "annotation restamp.dev/auto-reload has the value \"yes\"; write \"true\", \"at-start\" or \"false\"";
+        let problem = "annotation restamp.dev/auto-reload has the value \"yes\"; write \"true\", \"at-start\", \"notify\" or \"false\"";
         assert_eq!(opt_in.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), [problem]);
     }
 

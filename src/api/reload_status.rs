@@ -22,6 +22,9 @@ pub struct ReloadStatus {
     /// The last rollout that restamp caused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_reload: Option<LastReload>,
+    /// The hash that approves what is due, where that waits for approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<String>,
     /// What restamp knows of the workload's configs.
     pub record: Record,
 }

@@ -1,11 +1,15 @@
 //! The command line: one file per subcommand.
 
+pub mod annotate;
 mod appliers;
+pub mod approve;
+pub mod changes;
 pub mod crd;
 pub mod explain;
 mod input;
 mod inventory;
 mod live;
+pub mod resume;
 pub mod run;
 mod sarif;
 pub mod scan;
@@ -31,6 +35,9 @@ enum Command {
     Crd(crd::Args),
     Scan(scan::Args),
     Explain(explain::Args),
+    Changes(changes::Args),
+    Approve(approve::Args),
+    Resume(resume::Args),
 }
 
 /// Why a subcommand gave up. Its text names the object and says what to do.
@@ -45,6 +52,12 @@ pub enum Failure {
     /// An object can't be explained.
     #[error(transparent)]
     Explain(#[from] explain::ExplainError),
+    /// Nothing can be approved or resumed.
+    #[error(transparent)]
+    Annotate(#[from] annotate::AnnotateError),
+    /// The reports can't be read.
+    #[error(transparent)]
+    Changes(#[from] changes::ChangesError),
     /// A file can't be read.
     #[error(transparent)]
     Input(#[from] input::InputError),
@@ -61,6 +74,9 @@ impl Cli {
             Command::Crd(args) => crd::run(args, out).map(|()| ExitCode::SUCCESS),
             Command::Scan(args) => scan::run(args, out, log),
             Command::Explain(args) => explain::run(args, out, log).map(|()| ExitCode::SUCCESS),
+            Command::Changes(args) => changes::run(args, out).map(|()| ExitCode::SUCCESS),
+            Command::Approve(args) => approve::run(args, out).map(|()| ExitCode::SUCCESS),
+            Command::Resume(args) => resume::run(args, out).map(|()| ExitCode::SUCCESS),
         }
     }
 }

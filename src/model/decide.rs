@@ -1,5 +1,6 @@
 //! What is due for one workload. Pure: the same state gives the same answer, whoever asks, whenever.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,12 +9,13 @@ use crate::model::consumption::Missing;
 use crate::model::custom::rollout::Lever;
 use crate::model::delivered;
 use crate::model::digest::ChangeId;
-use crate::model::names::{ConfigName, WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigName, Manager, WorkloadId, WorkloadKind};
 use crate::model::observe::Sight;
 use crate::model::record::Record;
 use crate::model::rerun;
 use crate::model::revision;
 use crate::model::rollout::budget::Full;
+use crate::model::rollout::suspension::SuspendedBy;
 use crate::model::rollout::wave::Place;
 use crate::model::workload::{Progress, Strategy, Workload};
 
@@ -54,6 +56,8 @@ pub enum WaitReason {
     RunInProgress,
     /// The change has not ended for this workload, which gets it earlier.
     Wave(Place),
+    /// Its owners want it to roll at these times.
+    Window(String),
     /// So many rollouts by restamp are not finished that there is no slot for one more.
     Budget(Full),
 }
@@ -64,6 +68,7 @@ impl fmt::Display for WaitReason {
             Self::Wave(Place { wave, workload: WorkloadId { kind, name, .. } }) => {
                 return write!(f, "waits until the change has ended for {kind} {name}, {wave}");
             }
+            Self::Window(windows) => return write!(f, "waits for its window: {windows}"),
             Self::Budget(Full::Cluster) => {
                 "waits for its turn: as many rollouts by restamp are in progress as --max-concurrent-rollouts allows"
             }
@@ -98,6 +103,18 @@ pub enum Hold {
         /// The other installation's namespace.
         instance: String,
     },
+    /// Somebody said that nothing rolls for now.
+    Suspended(SuspendedBy),
+    /// Somebody wants to be asked.
+    NotApproved {
+        /// The hash that approves what is due.
+        hash: String,
+    },
+    /// The configs change again and again.
+    Flapping {
+        /// Who wrote them.
+        managers: BTreeSet<Manager>,
+    },
     /// The change failed in other workloads.
     ChangeHalted {
         /// The config that changed.
@@ -114,12 +131,15 @@ pub enum Hold {
 
 impl Hold {
     /// Every reason, as the metric's label has it.
-    pub const REASONS: [&'static str; 7] = [
+    pub const REASONS: [&'static str; 10] = [
         "MissingReference",
         "BeingDeleted",
         "NamespaceBeingDeleted",
         "StampStripped",
         "OtherInstance",
+        "Suspended",
+        "NotApproved",
+        "Flapping",
         "ChangeHalted",
         "NotSynced",
     ];
@@ -132,6 +152,9 @@ impl Hold {
             Self::NamespaceBeingDeleted => "NamespaceBeingDeleted",
             Self::StampStripped => "StampStripped",
             Self::OtherInstance { .. } => "OtherInstance",
+            Self::Suspended(_) => "Suspended",
+            Self::NotApproved { .. } => "NotApproved",
+            Self::Flapping { .. } => "Flapping",
             Self::ChangeHalted { .. } => "ChangeHalted",
             Self::NotSynced { .. } => "NotSynced",
         }
@@ -162,6 +185,20 @@ impl fmt::Display for Hold {
             ),
             Self::OtherInstance { instance } => {
                 write!(f, "the restamp in namespace {instance} keeps its report; delete the report to take it over")
+            }
+            Self::Suspended(by) => write!(f, "suspended: {by}"),
+            Self::NotApproved { hash } => {
+                let approve = crate::api::annotations::APPROVE;
+                write!(f, "it waits for approval: run restamp approve, or write {approve}={hash} on it")
+            }
+            Self::Flapping { managers } => {
+                let managers: Vec<&str> = managers.iter().map(Manager::as_str).collect();
+                let by =
+                    if managers.is_empty() { String::new() } else { format!(" (written by {})", managers.join(", ")) };
+                write!(
+                    f,
+                    "its configs change again and again{by}, so that it rolls less and less often: let one writer stop"
+                )
             }
             Self::ChangeHalted { config, change } => write!(
                 f,

@@ -21,6 +21,7 @@ use crate::model::provider_class::{PodStatus, ProviderClasses, StatusId};
 use crate::model::record::Record;
 use crate::model::rerun::placeholder::Placeholder;
 use crate::model::rollout::Rollouts;
+use crate::model::rollout::suspension::Suspension;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::model::workload::{OwnedReplicaSet, Workload};
@@ -145,6 +146,8 @@ pub struct Index {
     namespaces: HashMap<Name, Namespace>,
     /// What one workload has to do with the rollouts of others.
     rollouts: Rollouts,
+    /// Whether nothing rolls in the whole cluster.
+    suspension: Suspension,
     lists: Lists,
 }
 
@@ -177,6 +180,7 @@ impl Index {
             stored: HashMap::new(),
             namespaces: HashMap::new(),
             rollouts: Rollouts::default(),
+            suspension: Suspension::No,
         }
     }
 

@@ -5,10 +5,13 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::annotations::AUTO_RELOAD;
+use crate::api::annotations::{AUTO_RELOAD, SUSPEND, WINDOW};
 use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
+use crate::api::opt_in;
 use crate::model::counting::Counting;
 use crate::model::names::{Name, Uid};
+use crate::model::rollout::suspension::Suspension;
+use crate::model::rollout::window::Windows;
 use crate::model::workload::{Owned, Workload};
 
 /// What restamp keeps of a namespace.
@@ -23,8 +26,31 @@ pub struct Namespace {
     /// The default for its workloads, if there is one; an annotation that does not parse is no default, and never
     /// silently means "off".
     pub auto_reload: Result<Option<AutoReload>, InvalidAnnotation>,
+    /// What it says of when its workloads roll.
+    pub timing: Timing,
     /// Whether it is being deleted.
     pub deleting: bool,
+}
+
+/// What a namespace says of when its workloads roll.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// `restamp.dev/suspend`: whether they don't for now.
+    pub suspension: Suspension,
+    /// `restamp.dev/window`: when they may, where they say nothing of it themselves.
+    pub windows: Option<Box<Windows>>,
+    /// What does not parse, and counts for nothing.
+    pub problems: Vec<InvalidAnnotation>,
+}
+
+impl Timing {
+    fn read(annotations: Option<&BTreeMap<String, String>>) -> Self {
+        let said = |name: &str| annotations.and_then(|annotations| annotations.get(name));
+        let mut problems = Vec::new();
+        let suspension = said(SUSPEND).and_then(|value| opt_in::noted(opt_in::suspension(value), &mut problems));
+        let windows = said(WINDOW).and_then(|value| opt_in::noted(opt_in::windows(value), &mut problems));
+        Self { suspension: suspension.unwrap_or_default(), windows: windows.map(Box::new), problems }
+    }
 }
 
 impl Namespace {
@@ -36,13 +62,22 @@ impl Namespace {
             uid: metadata.uid.as_deref().map(Uid::from),
             labels: metadata.labels.clone().unwrap_or_default(),
             auto_reload: annotation.map(|value| value.parse()).transpose(),
+            timing: Timing::read(metadata.annotations.as_ref()),
             deleting: metadata.deletion_timestamp.is_some(),
         })
     }
 
+    /// What it has wrong.
+    pub fn problems(&self) -> impl Iterator<Item = &InvalidAnnotation> {
+        self.auto_reload.as_ref().err().into_iter().chain(&self.timing.problems)
+    }
+
     /// Whether it says the same about its workloads.
     pub fn says_what(&self, other: &Self) -> bool {
-        self.auto_reload == other.auto_reload && self.labels == other.labels && self.deleting == other.deleting
+        self.auto_reload == other.auto_reload
+            && self.timing == other.timing
+            && self.labels == other.labels
+            && self.deleting == other.deleting
     }
 }
 
@@ -135,7 +170,8 @@ mod tests {
         let namespace = Namespace::of(&serde_json::from_value(metadata).unwrap());
         let labels = [("team".to_owned(), "x".to_owned())].into();
         let (name, uid) = ("n".into(), Some("u".into()));
-        let expected = Namespace { name, uid, labels, auto_reload: expected, deleting: false };
+        let timing = Timing::default();
+        let expected = Namespace { name, uid, labels, auto_reload: expected, timing, deleting: false };
         assert_eq!(namespace, Some(expected));
     }
 
@@ -154,7 +190,14 @@ mod tests {
         #[case] auto_reload: Result<Option<AutoReload>, InvalidAnnotation>,
         #[case] expected: NamespaceDefault,
     ) {
-        let namespace = Namespace { name: "ns".into(), uid: None, labels: [].into(), auto_reload, deleting: false };
+        let namespace = Namespace {
+            name: "ns".into(),
+            uid: None,
+            labels: [].into(),
+            auto_reload,
+            timing: Timing::default(),
+            deleting: false,
+        };
         assert_eq!(NamespaceDefault::of(&workload, Some(&namespace)), expected);
     }
 }

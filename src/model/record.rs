@@ -11,6 +11,7 @@ use crate::model::consumed::{ConsumedConfig, Presence};
 use crate::model::counting::Counting;
 use crate::model::digest::{Digest, HashKey, KeyDigest};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion};
+use crate::model::rollout::flapping;
 use crate::model::rollout::outcome::{Health, Outcome, RolledChange};
 
 /// The record of one workload.
@@ -126,6 +127,10 @@ pub struct LastStamp {
     /// How the workload was before it.
     #[serde(default, skip_serializing_if = "Health::is_unknown")]
     pub before: Health,
+    /// How many rollouts there are in a row with its own, one soon after the other.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(with = "i32")]
+    pub row: u8,
     /// What became of its rollout.
     #[serde(default, skip_serializing_if = "Outcome::is_unfinished")]
     pub outcome: Outcome,
@@ -135,7 +140,7 @@ impl LastStamp {
     /// One that the template carries and that no record names.
     pub fn found(text: String, time: Timestamp) -> Self {
         let (changes, before, outcome) = (Vec::new(), Health::Unknown, Outcome::Unfinished);
-        Self { text, time, cause: String::new(), stripped: 0, changes, before, outcome }
+        Self { text, time, cause: String::new(), stripped: 0, changes, before, row: 0, outcome }
     }
 }
 
@@ -203,7 +208,8 @@ impl Record {
     pub fn ask(&mut self, text: String, time: Timestamp) {
         self.open_changes_mut().for_each(|change| change.answer = Answer::Asked);
         let cause = Cause::of(self).to_string();
-        self.attempt = Some(LastStamp { cause, ..LastStamp::found(text, time) });
+        let row = flapping::row(self.stamp.as_ref(), time);
+        self.attempt = Some(LastStamp { cause, row, ..LastStamp::found(text, time) });
     }
 
     /// The stamp that is being sent is for these changes, and the workload is like this before it.

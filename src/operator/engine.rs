@@ -28,6 +28,7 @@ use crate::model::policy::Policy;
 use crate::model::report::ReportKey;
 use crate::model::report_delay::ReportDelay;
 use crate::model::rerun::placeholder::Step;
+use crate::model::rollout::suspension::Suspension;
 use crate::model::scope::{Extent, Scope};
 use crate::model::watched::Watched;
 use crate::operator::api_error::ApiError;
@@ -69,6 +70,8 @@ pub(super) enum Again {
     Config(ConfigId),
     Report(ReportKey),
     Release(ReleaseId),
+    /// How far changes are as a whole.
+    Changes,
 }
 
 /// The longest that an alarm sleeps, and then looks whether it is time; the queue takes about two years at most, and what
@@ -101,8 +104,8 @@ pub struct Engine {
     pub(super) held: BTreeMap<WorkloadId, &'static str>,
     /// The annotations that each workload was told about.
     pub(super) told: HashMap<WorkloadId, Vec<InvalidAnnotation>>,
-    /// The annotation that each namespace was told about.
-    pub(super) told_namespaces: HashMap<Name, InvalidAnnotation>,
+    /// The annotations that each namespace was told about.
+    pub(super) told_namespaces: HashMap<Name, Vec<InvalidAnnotation>>,
     /// The same of configs.
     pub(super) told_configs: HashMap<ConfigId, Vec<InvalidAnnotation>>,
     /// The releases of which it was told that they may not be read.
@@ -162,7 +165,12 @@ impl Engine {
     }
 
     /// Works until the watches end.
-    pub async fn run(mut self, mut seen: Receiver<Seen>, mut releases: Receiver<ReleaseId>) {
+    pub async fn run(
+        mut self,
+        mut seen: Receiver<Seen>,
+        mut releases: Receiver<ReleaseId>,
+        mut suspension: watch::Receiver<Suspension>,
+    ) {
         loop {
             tokio::select! {
                 event = seen.recv() => match event {
@@ -170,6 +178,10 @@ impl Engine {
                     None => break,
                 },
                 Some(release) = releases.recv() => self.release_changed(&release),
+                Ok(()) = suspension.changed() => {
+                    let suspension = *suspension.borrow_and_update();
+                    self.suspend(suspension);
+                }
                 Some(done) = self.writer.done() => self.written(done),
                 Some(alarm) = self.alarms.next(), if !self.alarms.is_empty() => {
                     let again = alarm.into_inner();
@@ -272,6 +284,7 @@ impl Engine {
             Again::Config(id) => self.review_config(&id, now),
             Again::Report(key) => self.write_report(&key),
             Again::Release(release) => self.look_at_release(&release),
+            Again::Changes => self.count_changes(now),
         }
     }
 

@@ -9,6 +9,7 @@ use tracing::warn;
 
 use crate::api::published::Published;
 use crate::model::digest::Keyring;
+use crate::model::rollout::suspension::Suspension;
 use crate::operator::engine::{Engine, Settings};
 use crate::operator::hash_key::{self, HashKeyError};
 use crate::operator::http::Stage;
@@ -17,6 +18,7 @@ use crate::operator::publish::publish;
 use crate::operator::releases::follow;
 use crate::operator::reloader::look_out;
 use crate::operator::retry::Retries;
+use crate::operator::switch;
 use crate::operator::tasks::Writer;
 use crate::operator::unread::UnreadNow;
 use crate::operator::vigil::Vigil;
@@ -58,14 +60,16 @@ pub async fn lead(
     let stakater_counts = settings.participation.stakater.is_anywhere();
     let writer = Writer::new(client.clone(), namespace, settings.change_cause, vigil.clone(), keyring.clone());
     let engine = Engine::new(writer, keyring, settings, namespace, metrics.clone(), unsynced, watches);
+    let (suspend, suspension) = watch::channel(Suspension::No);
     let tell = async {
         while unsynced_kinds.changed().await.is_ok() {
             stage.send_replace(Stage::Leading(unsynced_kinds.borrow_and_update().clone()));
         }
     };
     tokio::select! {
-        ((), ()) = async { tokio::join!(engine.run(seen, releases), tell) } => Ok(()),
+        ((), ()) = async { tokio::join!(engine.run(seen, releases, suspension), tell) } => Ok(()),
         () = publish(&client, &vigil, namespace, published, unread_now) => Ok(()),
+        () = switch::follow(&client, namespace, suspend) => Ok(()),
         // It ends only if nobody listens, or there is nothing to follow.
         () = async { follow_releases.await; std::future::pending().await } => Ok(()),
         never = vigil.keep() => match never {},

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use prometheus::core::Collector;
 use prometheus::{Encoder as _, Histogram, HistogramOpts, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
@@ -10,6 +11,7 @@ use crate::model::adoption::Adoption;
 use crate::model::decide::Hold;
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId};
 use crate::model::reloader::Sign;
+use crate::model::rollout::changes::{ConfigChange, Stage};
 use crate::model::scope::Scope;
 use crate::model::watched::Watched;
 use crate::operator::tally::ConfigState;
@@ -28,6 +30,8 @@ pub struct Metrics {
     watch_errors: IntCounterVec,
     held: IntGaugeVec,
     rollouts: IntGaugeVec,
+    changes: IntGaugeVec,
+    window_opens: IntGaugeVec,
     invalid_annotations: IntCounterVec,
     adoptions: IntCounterVec,
     reloader_detected: IntGaugeVec,
@@ -143,6 +147,27 @@ impl Metrics {
                     &["state"],
                 )?,
             )?,
+            changes: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "restamp_change_consumers",
+                        "Workloads by how far the last change of a config is for them: rolled, rolling, waiting, held or failed; while \
+                         it goes on, and for a day.",
+                    ),
+                    &["namespace", "kind", "name", "state"],
+                )?,
+            )?,
+            window_opens: registered(
+                &registry,
+                IntGaugeVec::new(
+                    Opts::new(
+                        "restamp_window_opens_timestamp_seconds",
+                        "When the window of a workload opens whose rollout is due and waits for it.",
+                    ),
+                    &["namespace", "kind", "name"],
+                )?,
+            )?,
             invalid_annotations: registered(
                 &registry,
                 IntCounterVec::new(
@@ -177,7 +202,7 @@ impl Metrics {
 
     /// Every metric: its name, its labels and what it tells.
     pub fn descriptions(&self) -> Vec<(String, Vec<String>, String)> {
-        let collectors: [&dyn Collector; 13] = [
+        let collectors: [&dyn Collector; 15] = [
             &self.stale_keys,
             &self.findings,
             &self.configs,
@@ -188,6 +213,8 @@ impl Metrics {
             &self.watch_errors,
             &self.held,
             &self.rollouts,
+            &self.changes,
+            &self.window_opens,
             &self.invalid_annotations,
             &self.adoptions,
             &self.reloader_detected,
@@ -225,6 +252,8 @@ impl Metrics {
         self.configs.reset();
         self.held.reset();
         self.rollouts.reset();
+        self.changes.reset();
+        self.window_opens.reset();
         self.watch_synced.reset();
         self.watch_failing.reset();
         self.reloader_detected.reset();
@@ -304,6 +333,25 @@ impl Metrics {
         for (state, many) in [("in-progress", in_progress), ("waiting", waiting)] {
             self.rollouts.with_label_values(&[state]).set(i64::try_from(many).unwrap_or(i64::MAX));
         }
+    }
+
+    /// So far are the last changes of configs.
+    pub fn changes(&self, changes: &[ConfigChange]) {
+        self.changes.reset();
+        for change in changes {
+            for stage in Stage::ALL {
+                let (kind, name) = (change.config.kind.as_str(), change.config.name.as_str());
+                let labels = [change.namespace.as_str(), kind, name, stage.as_str()];
+                set(&self.changes, &labels, change.count(stage));
+            }
+        }
+    }
+
+    /// A workload's window opens then; none if it does not wait for it.
+    pub fn window_opens(&self, workload: &WorkloadId, at: Option<Timestamp>) {
+        let labels = [workload.namespace.as_str(), workload.kind.label(), workload.name.as_str()];
+        let seconds = at.and_then(|at| usize::try_from(at.as_second()).ok());
+        set(&self.window_opens, &labels, seconds.unwrap_or_default());
     }
 
     /// There are these signs of a running Reloader.

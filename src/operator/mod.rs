@@ -20,6 +20,7 @@ mod rerunning;
 pub mod retry;
 mod rollouts;
 pub mod run;
+mod switch;
 mod tally;
 pub mod tasks;
 mod trouble;

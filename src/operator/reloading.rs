@@ -46,6 +46,7 @@ impl Engine {
         }
         let decision = self.index.decide(id, now);
         self.note_hold(id, decision.as_ref());
+        self.note_window(id, decision.as_ref());
         match &decision {
             Some(Decision::Close) => self.index.close(id),
             Some(Decision::Wait { until, .. }) => self.alarm(Again::Workload(id.clone()), *until, now),
@@ -194,17 +195,16 @@ impl Engine {
     }
 
     pub(super) fn tell_invalid_namespace(&mut self, name: &Name) {
-        let Some((namespace, problem)) = self.index.problem_of_namespace(name) else {
-            self.told_namespaces.remove(name);
-            return;
-        };
-        if self.told_namespaces.get(name) == Some(problem) {
-            return;
+        let told = self.told_namespaces.remove(name).unwrap_or_default();
+        let Some((namespace, problems)) = self.index.problems_of_namespace(name) else { return };
+        for problem in problems.iter().filter(|problem| !told.contains(problem)) {
+            self.metrics.invalid_annotation(problem.name);
+            warn!(ns = %name, "{problem}");
+            self.writer.event(Notice::on_namespace(namespace, Reason::InvalidAnnotation, problem.to_string()));
         }
-        self.metrics.invalid_annotation(problem.name);
-        warn!(ns = %name, "{problem}");
-        self.writer.event(Notice::on_namespace(namespace, Reason::InvalidAnnotation, problem.to_string()));
-        self.told_namespaces.insert(name.clone(), problem.clone());
+        if !problems.is_empty() {
+            self.told_namespaces.insert(name.clone(), problems);
+        }
     }
 
     /// Says what came to light: an Event on each changed config, with how many workloads read it.
@@ -268,6 +268,7 @@ impl Engine {
     fn forget_workload(&mut self, id: &WorkloadId) {
         self.reports.forget(&report::key_of_workload(id));
         self.metrics.findings_of_workload(id, &[]);
+        self.metrics.window_opens(id, None);
         self.releases.forget_workload(id);
         self.failures.remove(id);
         self.told.remove(id);

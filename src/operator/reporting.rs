@@ -10,7 +10,7 @@ use crate::api::published::Mode;
 use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
 use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
-use crate::model::decide::Decision;
+use crate::model::decide::{Decision, Hold};
 use crate::model::delivered::later;
 use crate::model::drift::{self, Drift, Finding, NotLookedAt, Note, Obstacle, Reloading, WorkloadSight};
 use crate::model::helm::ReleaseId;
@@ -363,7 +363,11 @@ impl Engine {
         };
         let last = record.stamp.as_ref().filter(|stamp| !stamp.cause.is_empty());
         let last_reload = last.map(|stamp| LastReload { time: stamp.time, cause: stamp.cause.clone() });
-        Some(ReloadStatus { state, message, instance: self.instance.clone(), last_reload, record })
+        let due = match decision {
+            Decision::Hold(Hold::NotApproved { hash }) => Some(hash.clone()),
+            _ => None,
+        };
+        Some(ReloadStatus { state, message, instance: self.instance.clone(), last_reload, due, record })
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::api::drift_report::{DriftReport, DriftReportStatus};
+use crate::api::reload_status::ReloadStatus;
 use crate::model::names::Name;
 use crate::model::report::{self, ReportKey};
 use crate::model::scope::Extent;
@@ -57,6 +58,13 @@ impl Reports {
     /// The status that the API server has, as far as we know.
     pub fn status(&self, key: &ReportKey) -> Option<&DriftReportStatus> {
         self.stored.get(key)?.report.status.as_ref()
+    }
+
+    /// What the reports on workloads say of reloading, with their namespaces.
+    pub fn reload_statuses(&self) -> impl Iterator<Item = (&Name, &ReloadStatus)> {
+        self.stored
+            .iter()
+            .filter_map(|((namespace, _), stored)| Some((namespace, stored.report.status.as_ref()?.reload.as_ref()?)))
     }
 
     /// A full list begins.

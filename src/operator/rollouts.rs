@@ -1,13 +1,19 @@
 //! The engine's half for what one workload has to do with the rollouts of others: looks at whoever is stirred, and says
 //! which changes are halted.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tracing::warn;
 
+use crate::model::decide::{Decision, WaitReason};
 use crate::model::names::{ConfigId, WorkloadId};
+use crate::model::rollout::changes;
 use crate::model::rollout::halt::Halt;
+use crate::model::rollout::suspension::Suspension;
 use crate::operator::engine::{Again, Engine};
 use crate::operator::events::{Notice, Reason};
+
+/// Between two counts of how far changes are there is this time, where anything happens at all.
+const COUNTED_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
 impl Engine {
     /// Looks at those for whom something has changed since others ended, or whose turn has come.
@@ -21,6 +27,30 @@ impl Engine {
         }
         let (held, waiting) = self.index.rollouts().counts(now);
         self.metrics.rollouts(held, waiting);
+        self.alarm(Again::Changes, now + COUNTED_EVERY, now);
+    }
+
+    /// Counts how far the last changes of all configs are.
+    pub(super) fn count_changes(&mut self, now: Timestamp) {
+        let changes = changes::of_reports(self.reports.reload_statuses(), now);
+        self.metrics.changes(&changes);
+    }
+
+    /// Nothing rolls in the whole cluster, or all goes on.
+    pub(super) fn suspend(&mut self, suspension: Suspension) {
+        if self.index.suspend(suspension) {
+            warn!(?suspension, "suspension of all rollouts");
+            self.review_all();
+        }
+    }
+
+    /// A window that a workload waits for shows in the metrics.
+    pub(super) fn note_window(&self, id: &WorkloadId, decision: Option<&Decision>) {
+        let opens = match decision {
+            Some(Decision::Wait { until, reason: WaitReason::Window(_) }) => Some(*until),
+            _ => None,
+        };
+        self.metrics.window_opens(id, opens);
     }
 
     /// It may end although nothing happens.

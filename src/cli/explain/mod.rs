@@ -3,7 +3,7 @@
 mod files;
 mod kinds;
 mod live;
-mod object;
+pub(super) mod object;
 mod table;
 
 use std::io::{self, Write};

@@ -277,6 +277,7 @@ impl From<Halt> for FindingStatus {
             manager,
             since: since.flatten().map(to_the_second),
             message: Some(halt.to_string()),
+            change: Some(halt.change),
             ..Self::new(FindingType::ChangeHalted)
         }
     }

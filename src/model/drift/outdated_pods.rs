@@ -171,6 +171,9 @@ fn why(sight: &WorkloadSight<'_>, reloading: &Reloading<'_>) -> Option<Why> {
             Hold::BeingDeleted
             | Hold::NamespaceBeingDeleted
             | Hold::OtherInstance { .. }
+            | Hold::Suspended(_)
+            | Hold::NotApproved { .. }
+            | Hold::Flapping { .. }
             | Hold::ChangeHalted { .. }
             | Hold::NotSynced { .. },
         ) => None,

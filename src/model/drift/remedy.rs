@@ -40,7 +40,9 @@ impl FindingType {
             Self::DigestMismatch => "a pod runs another image than its template pins: restart it",
             Self::OutdatedPods => "containers started before what they read at their start last changed: restart them",
             Self::RolloutStalled => "the rollout makes no progress: mend what blocks it, or roll back",
-            Self::ChangeHalted => "the last change failed where it was rolled out, and is held back from others: mend it",
+            Self::ChangeHalted => {
+                "the last change failed where it was rolled out, and is held back from others: mend it"
+            }
         }
     }
 }

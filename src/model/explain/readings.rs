@@ -204,7 +204,7 @@ impl Case<'_> {
     fn why_not_like_this(&self, kind: ConfigKind) -> Why {
         match self.auto_reload(kind) {
             AutoReload::AtStart => Why::ReadInPlace,
-            AutoReload::Off | AutoReload::Everything | AutoReload::Matching => Why::NotOptedIn,
+            AutoReload::Off | AutoReload::Everything | AutoReload::Notify | AutoReload::Matching => Why::NotOptedIn,
         }
     }
 

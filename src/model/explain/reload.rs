@@ -204,6 +204,7 @@ mod tests {
             message: "it is being deleted".to_owned(),
             instance: "restamp-system".to_owned(),
             last_reload: Some(LastReload { time: at(3), cause: "key A of Secret s changed".to_owned() }),
+            due: None,
             record,
         };
         let status = DriftReportStatus { reload: Some(status), ..DriftReportStatus::default() };

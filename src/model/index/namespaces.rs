@@ -8,16 +8,21 @@ use crate::api::auto_reload::{AutoReload, InvalidAnnotation};
 use crate::model::counting::Counting;
 use crate::model::index::{Index, Work};
 use crate::model::names::{Name, WorkloadId};
-use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
+use crate::model::namespace::{Barred, Namespace, NamespaceDefault, Timing};
 use crate::model::scope::Extent;
 use crate::model::watched::Watched;
 use crate::model::workload::Workload;
 
 impl Index {
-    /// The annotation of this namespace that does not parse.
-    pub fn problem_of_namespace(&self, name: &Name) -> Option<(&Namespace, &InvalidAnnotation)> {
+    /// This namespace, and what its annotations have wrong.
+    pub fn problems_of_namespace(&self, name: &Name) -> Option<(&Namespace, Vec<InvalidAnnotation>)> {
         let namespace = self.namespaces.get(name)?;
-        Some((namespace, namespace.auto_reload.as_ref().err()?))
+        Some((namespace, namespace.problems().cloned().collect()))
+    }
+
+    /// What this namespace says of when its workloads roll, if it was seen.
+    pub(super) fn timing_in(&self, name: &Name) -> Option<&Timing> {
+        self.namespaces.get(name).map(|namespace| &namespace.timing)
     }
 
     pub(super) fn insert_namespace(&mut self, namespace: Namespace, now: Timestamp, work: &mut Work) {

@@ -9,14 +9,16 @@ use crate::model::config::Configs;
 use crate::model::decide::{Decision, Hold, WaitReason};
 use crate::model::delivered::later;
 use crate::model::digest::{ChangeId, Keyring};
-use crate::model::index::Index;
-use crate::model::names::{ConfigId, ConfigKind, WorkloadId};
+use crate::model::index::{Index, Tracked};
+use crate::model::names::{ConfigId, ConfigKind, Manager, WorkloadId};
 use crate::model::record::{Answer, Change, Entry, Record};
 use crate::model::rerun::Run;
 use crate::model::rollout::budget::SLOT_AT_MOST;
 use crate::model::rollout::halt::Halt;
 use crate::model::rollout::outcome::{self, RolledChange};
-use crate::model::rollout::{Rollouts, Standing};
+use crate::model::rollout::suspension::{SuspendedBy, Suspension};
+use crate::model::rollout::window::Windows;
+use crate::model::rollout::{Rollouts, Standing, approval, flapping};
 use crate::model::workload::Workload;
 
 impl Index {
@@ -53,19 +55,22 @@ impl Index {
     /// When its rollout may have ended although nothing happened.
     pub fn next_look(&self, id: &WorkloadId, now: Timestamp) -> Option<Timestamp> {
         let tracked = self.workloads.get(id)?;
-        let followed = |record: &&Record| outcome::is_followed(&tracked.workload, record, now);
-        let record = tracked.record.as_ref().filter(followed)?;
-        self.with_sight(tracked, &record.counting, now, |sight| outcome::next_look(record, sight))
+        let record = tracked.record.as_ref()?;
+        let is_followed = outcome::is_followed(&tracked.workload, record, now);
+        let ends = || self.with_sight(tracked, &record.counting, now, |sight| outcome::next_look(record, sight));
+        let ends = is_followed.then(ends).flatten();
+        ends.into_iter().chain(flapping::held_until(record, now)).min()
     }
 
     /// Keeps how it stands beside others. Of one that was not seen yet, its stored record tells whether it holds a slot.
     pub(super) fn note_standing(&mut self, id: &WorkloadId, due: Option<Timestamp>, now: Timestamp) {
         let standing = match self.workloads.get(id) {
             Some(tracked) => tracked.record.as_ref().map(|record| Standing::of(&tracked.workload, record, now)),
-            None => self.stored.get(id).and_then(|stored| stored.record.as_ref()).map(|record| Standing {
-                slot: outcome::slot_by_record(record, now),
-                ..Standing::default()
-            }),
+            None => self
+                .stored
+                .get(id)
+                .and_then(|stored| stored.record.as_ref())
+                .map(|record| Standing { slot: outcome::slot_by_record(record, now), ..Standing::default() }),
         };
         self.rollouts.note(id, Standing { due, ..standing.unwrap_or_default() });
     }
@@ -80,15 +85,63 @@ impl Index {
     fn obstacle(&self, id: &WorkloadId, now: Timestamp) -> Option<Decision> {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
+        if let Some(obstacle) = self.somebody_says_no(tracked, record, now) {
+            return Some(Decision::Hold(obstacle));
+        }
         let unanswered = || record.open_entries().filter(|(_, change)| change.answer != Answer::Stamped);
         let configs = || unanswered().map(|(entry, _)| entry.config.within(&id.namespace));
         if let Some((config, halt)) = configs().find_map(|config| Some((config.clone(), self.halted(&config)?))) {
             return Some(Decision::Hold(Hold::ChangeHalted { config: config.local(), change: halt }));
         }
+        if flapping::held_until(record, now).is_some() {
+            let managers = configs().flat_map(|config| self.writers_of(&config)).collect();
+            return Some(Decision::Hold(Hold::Flapping { managers }));
+        }
+        if let Some(windows) = self.windows_of(tracked)
+            && let until = windows.opens(now).unwrap_or(Timestamp::MAX)
+            && until > now
+        {
+            return Some(Decision::Wait { until, reason: WaitReason::Window(windows.to_string()) });
+        }
         let wave = tracked.workload.opt_in.wave;
         let place = configs().find_map(|config| self.rollouts.ahead(id, wave, &config).cloned())?;
         // It is looked at again when that one has ended.
         Some(Decision::Wait { until: later(now, SLOT_AT_MOST), reason: WaitReason::Wave(place) })
+    }
+
+    fn somebody_says_no(&self, tracked: &Tracked, record: &Record, now: Timestamp) -> Option<Hold> {
+        let workload = &tracked.workload;
+        let namespace = self.timing_in(&workload.id.namespace).map_or(Suspension::No, |timing| timing.suspension);
+        if let Some(by) = SuspendedBy::widest(self.suspension, namespace, workload.opt_in.suspension) {
+            return Some(Hold::Suspended(by));
+        }
+        let hash = self.hash_to_approve(tracked, record, now)?;
+        (workload.opt_in.approved.as_deref() != Some(hash.as_str())).then_some(Hold::NotApproved { hash })
+    }
+
+    /// The hash that approves what is due for a workload, where it has to be approved.
+    fn hash_to_approve(&self, tracked: &Tracked, record: &Record, now: Timestamp) -> Option<String> {
+        if !approval::is_asked_for(record) {
+            return None;
+        }
+        self.with_sight(tracked, &record.counting, now, |sight| {
+            Some(approval::hash_of(&sight.consumed.digest(sight.uid, self.keyring.current())))
+        })
+    }
+
+    fn windows_of<'a>(&'a self, tracked: &'a Tracked) -> Option<&'a Windows> {
+        let namespace = || self.timing_in(&tracked.workload.id.namespace)?.windows.as_deref();
+        tracked.workload.opt_in.windows.as_deref().or_else(namespace)
+    }
+
+    fn writers_of(&self, config: &ConfigId) -> BTreeSet<Manager> {
+        let owners = self.configs.get(config).into_iter().flat_map(|config| config.managed_fields.iter().flatten());
+        owners.filter(|owner| !owner.keys.is_empty()).map(|owner| owner.manager.clone()).collect()
+    }
+
+    /// Whether nothing rolls in the whole cluster. Whoever may be due or held is to be looked at again then: all are.
+    pub fn suspend(&mut self, suspension: Suspension) -> bool {
+        std::mem::replace(&mut self.suspension, suspension) != suspension
     }
 
     fn admit(&self, id: &WorkloadId, now: Timestamp) -> Decision {

@@ -211,8 +211,14 @@ fn stored(index: &Index) -> Object {
 #[test]
 fn an_annotation_that_does_not_parse_leaves_things_as_they_are() {
     let mut index = usual();
-    let namespace =
-        Namespace { name: "ns".into(), uid: None, labels: [].into(), auto_reload: Ok(None), deleting: false };
+    let namespace = Namespace {
+        name: "ns".into(),
+        uid: None,
+        labels: [].into(),
+        auto_reload: Ok(None),
+        timing: crate::model::namespace::Timing::default(),
+        deleting: false,
+    };
     index.saw(Watched::Namespace, Object::Namespace(namespace), 0);
     let mut invalid = w().at_version(2).build();
     invalid.opt_in = OptIn { problems: "yes".parse::<AutoReload>().err().into_iter().collect(), ..OptIn::default() };

@@ -58,7 +58,11 @@ mod tests {
     #[case::long_after(Some(stamp(0, 1)), 600, 1)]
     #[case::after_a_long_pause(Some(stamp(0, 9)), 3_599, 10)]
     #[case::quiet_for_an_hour(Some(stamp(0, 9)), 3_600, 1)]
-    fn rollouts_soon_after_one_another_are_in_a_row(#[case] last: Option<LastStamp>, #[case] now: i64, #[case] row: u8) {
+    fn rollouts_soon_after_one_another_are_in_a_row(
+        #[case] last: Option<LastStamp>,
+        #[case] now: i64,
+        #[case] row: u8,
+    ) {
         assert_eq!(super::row(last.as_ref(), at(now)), row);
     }
 

@@ -82,7 +82,7 @@ impl fmt::Display for Halt {
             let names = listed(spared.iter().map(|id| format!("{}/{}", id.kind, id.name)));
             write!(f, "; it is held back from {}: {names}", spared.len())?;
         }
-        write!(f, "; mend the config, or let the change go on with {RESUME}={change} on it")
+        write!(f, "; mend the config, or let the change go on: run restamp resume, or write {RESUME}={change} on it")
     }
 }
 
@@ -101,8 +101,7 @@ mod tests {
     use crate::model::names::WorkloadKind;
     use rstest::rstest;
 
-    const ALL: [(&str, &str, Wave); 3] =
-        [("a", "x", Wave::CANARY), ("b", "y", Wave::CANARY), ("c", "z", Wave::CANARY)];
+    const ALL: [(&str, &str, Wave); 3] = [("a", "x", Wave::CANARY), ("b", "y", Wave::CANARY), ("c", "z", Wave::CANARY)];
 
     fn failed(all: &[(&str, &str, Wave)]) -> BTreeMap<WorkloadId, (Wave, ChangeId)> {
         let id = |name: &str| WorkloadId { kind: WorkloadKind::Deployment, namespace: "ns".into(), name: name.into() };

@@ -3,10 +3,13 @@
 //! [`decide`](crate::model::decide) says what is due for one workload by itself. What is due then passes these rules, in
 //! this order; each follows from the objects, so that a restart of the operator loses nothing:
 //!
-//! 1. **Halt** ([`halt`]): the change has failed in too many workloads, so that nobody else gets it. A change is a config
+//! 1. **Suspension** ([`suspension`]) and **approval** ([`approval`]): somebody said that nothing rolls, or wants to be asked.
+//! 2. **Halt** ([`halt`]): the change has failed in too many workloads, so that nobody else gets it. A change is a config
 //!    and a digest of all that it holds: whatever is written next is another change, and a fix always gets through.
-//! 2. **Wave** ([`wave`]): the change has not ended yet for those who are to get it earlier.
-//! 3. **Budget** ([`budget`]): so many rollouts that restamp began are not finished that there is no slot for one more.
+//! 3. **Flapping** ([`flapping`]): it changes again and again, so that each further rollout comes later.
+//! 4. **Window** ([`window`]): its owners want it to roll at other times.
+//! 5. **Wave** ([`wave`]): the change has not ended yet for those who are to get it earlier.
+//! 6. **Budget** ([`budget`]): so many rollouts that restamp began are not finished that there is no slot for one more.
 //!
 //! What became of a rollout ([`outcome`]) stands in the record beside the stamp that began it. A stamp holds a slot from the
 //! moment at which it is sent, until its rollout completes or fails, or for 15 minutes: StatefulSets and DaemonSets have no
@@ -18,10 +21,15 @@
 //!
 //! Jobs and CronJobs take no slot, since they are no rollouts; they are held by a halt as all others are.
 
+pub mod approval;
 pub mod budget;
+pub mod changes;
+pub mod flapping;
 pub mod halt;
 pub mod outcome;
+pub mod suspension;
 pub mod wave;
+pub mod window;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

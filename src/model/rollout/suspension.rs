@@ -65,7 +65,8 @@ mod tests {
     #[case::itself([NO, NO, YES], Some(SuspendedBy::Workload))]
     #[case::the_namespace([NO, YES, YES], Some(SuspendedBy::Namespace))]
     #[case::all([YES, YES, NO], Some(SuspendedBy::Cluster))]
-    fn the_widest_is_named(#[case] [cluster, namespace, workload]: [Suspension; 3], #[case] by: Option<SuspendedBy>) {
+    fn the_widest_is_named(#[case] all: [Suspension; 3], #[case] by: Option<SuspendedBy>) {
+        let [cluster, namespace, workload] = all;
         assert_eq!(SuspendedBy::widest(cluster, namespace, workload), by);
     }
 }

@@ -169,7 +169,8 @@ impl Fleet {
     }
 
     fn config(&self, namespace: usize) -> Object {
-        let mut config = config_map("c").value("A", &self.values[namespace].to_string()).at_version(self.version).build();
+        let mut config =
+            config_map("c").value("A", &self.values[namespace].to_string()).at_version(self.version).build();
         config.id = config_id(namespace);
         config.uid = Some(format!("config-{namespace}").as_str().into());
         Object::Config(config)
@@ -356,7 +357,8 @@ impl Fleet {
         let mut failures = 0;
         for (member, record) in &records {
             let unanswered = record.open_entries().any(|(_, change)| change.answer != Answer::Stamped);
-            let is_before = member.wave < this.wave || (this.wave == Wave::CANARY && member.wave == this.wave && member.id < this.id);
+            let is_before = member.wave < this.wave
+                || (this.wave == Wave::CANARY && member.wave == this.wave && member.id < this.id);
             let goes_on = self.is_unfinished(self.members.iter().position(|it| it.id == member.id).unwrap());
             assert!(!is_before || !(unanswered || goes_on), "{id} overtakes {}", member.id);
             let Some(stamp) = &record.stamp else { continue };

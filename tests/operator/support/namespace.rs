@@ -12,7 +12,7 @@ use super::cluster::Cluster;
 use super::history::History;
 use super::kind::{DEPLOYMENT, DRIFT_REPORT, EVENT, Kind, POD};
 use super::manifests::{config_map, deployment};
-use super::operator::log_tail;
+use super::operator::{log_tail, restamp};
 use super::waiting::{PATIENCE, poll};
 
 /// A new namespace. It is left for the end of its cluster: deleting it takes longer than most tests.
@@ -51,6 +51,15 @@ impl Namespace {
     /// The same, with this on its standard input.
     pub fn kubectl_reading(&self, input: &str, args: &[&str]) -> String {
         self.cluster.kubectl_reading(input, &[&["--namespace", &self.name], args].concat())
+    }
+
+    /// Runs restamp here, as the cluster's administrator; what it prints.
+    pub fn restamp(&self, args: &[&str]) -> String {
+        let kubeconfig = self.cluster.kubeconfig();
+        let mut command = restamp(args);
+        let output = command.args(["--namespace", &self.name, "--kubeconfig"]).arg(kubeconfig).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// `kubectl apply` of these manifests, in this order.

@@ -102,7 +102,14 @@ impl Scene {
 }
 
 fn namespace(auto_reload: Result<Option<AutoReload>, crate::api::auto_reload::InvalidAnnotation>) -> Namespace {
-    Namespace { name: "ns".into(), uid: None, labels: [].into(), auto_reload, deleting: false }
+    Namespace {
+        name: "ns".into(),
+        uid: None,
+        labels: [].into(),
+        auto_reload,
+        timing: crate::model::namespace::Timing::default(),
+        deleting: false,
+    }
 }
 
 fn silent() -> Scene {
@@ -230,6 +237,7 @@ fn kept(mut scene: Scene) -> Scene {
         message: String::new(),
         instance: "restamp-system".to_owned(),
         last_reload: None,
+        due: None,
         record: Record { counting: Counting::everything(), ..Record::default() },
     };
     let status = DriftReportStatus { reload: Some(status), ..DriftReportStatus::default() };

@@ -31,7 +31,14 @@ fn annotated(workload: WorkloadBuilder, all: Said<'_>) -> Workload {
 }
 
 fn namespace(name: &Name, labels: Said<'_>) -> Namespace {
-    Namespace { name: name.clone(), uid: None, labels: texts(labels), auto_reload: Ok(None), deleting: false }
+    Namespace {
+        name: name.clone(),
+        uid: None,
+        labels: texts(labels),
+        auto_reload: Ok(None),
+        timing: crate::model::namespace::Timing::default(),
+        deleting: false,
+    }
 }
 
 fn stakater(stakater: Stakater) -> Participation {

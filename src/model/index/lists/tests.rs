@@ -63,7 +63,14 @@ fn list_namespaces(index: &mut Index, names: &[&str]) {
 
 fn namespace(name: &str) -> Object {
     let labels = [].into();
-    Object::Namespace(Namespace { name: name.into(), uid: None, labels, auto_reload: Ok(None), deleting: false })
+    Object::Namespace(Namespace {
+        name: name.into(),
+        uid: None,
+        labels,
+        auto_reload: Ok(None),
+        timing: crate::model::namespace::Timing::default(),
+        deleting: false,
+    })
 }
 
 fn within(name: &str) -> Extent {

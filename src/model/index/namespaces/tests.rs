@@ -21,7 +21,14 @@ fn silent() -> WorkloadBuilder {
 
 fn namespace(annotation: &str) -> Namespace {
     let (name, labels) = ("ns".into(), [].into());
-    Namespace { name, uid: None, labels, auto_reload: annotation.parse().map(Some), deleting: false }
+    Namespace {
+        name,
+        uid: None,
+        labels,
+        auto_reload: annotation.parse().map(Some),
+        timing: crate::model::namespace::Timing::default(),
+        deleting: false,
+    }
 }
 
 fn applied(index: &mut Index, namespace: Namespace) -> Work {
@@ -129,10 +136,9 @@ fn a_value_that_does_not_parse_leaves_what_counted_before() {
     list_namespaces(&mut index, &[namespace("true")]);
     let work = applied(&mut index, namespace("yes"));
     assert_eq!(work.namespaces.into_iter().collect::<Vec<_>>(), ["ns".into()]);
-    let (_, problem) = index.problem_of_namespace(&"ns".into()).unwrap();
-    let expected =
-        "annotation restamp.dev/auto-reload has the value \"yes\"; write \"true\", \"at-start\" or \"false\"";
-    assert_eq!(problem.to_string(), expected);
+    let (_, problems) = index.problems_of_namespace(&"ns".into()).unwrap();
+    let expected = "annotation restamp.dev/auto-reload has the value \"yes\"; write \"true\", \"at-start\", \"notify\" or \"false\"";
+    assert_eq!(problems.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
     assert!(is_adopted(&index) && !is_opted_out(&index));
     assert_eq!(change(&mut index), Some(Decision::Stamp));
 }
