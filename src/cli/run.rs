@@ -26,6 +26,7 @@ use crate::model::rollout::budget::Budget;
 use crate::model::rollout::halt::HaltAfter;
 use crate::model::scope::Scope;
 use crate::model::selector::LabelSelector;
+use crate::model::watched::Watched;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
 use crate::operator::write::ChangeCause;
@@ -70,7 +71,7 @@ pub struct Args {
     #[arg(long, default_value_t = 2, value_name = "NUMBER")]
     halt_after_failures: u32,
     /// Of what drift is reported: consumed, which is workloads and the configs that they name; all, which is all configs too;
-    /// or off, which needs no rights on Jobs and CronJobs
+    /// or off, which needs no rights on Jobs, CronJobs and HorizontalPodAutoscalers
     #[arg(long, default_value = "consumed", value_name = "WHAT")]
     drift: DriftSubjects,
     /// Report drift in the namespaces with these labels only; what is rolled does not depend on it
@@ -133,9 +134,10 @@ pub enum Failure {
 
 impl Args {
     fn scope(&self) -> Scope {
-        // They are consumers in reports, and nothing else unless they are made again.
-        let is_unasked = self.drift == DriftSubjects::Off && !self.rerun_jobs;
-        let unasked = is_unasked.then_some([WorkloadKind::Job, WorkloadKind::CronJob]).into_iter().flatten().collect();
+        let jobs = [WorkloadKind::Job, WorkloadKind::CronJob].map(Watched::Workload);
+        // Jobs are consumers in reports, and nothing else unless they are made again.
+        let jobs = jobs.into_iter().filter(|_| !self.rerun_jobs);
+        let unasked = jobs.chain([Watched::Autoscaler]).filter(|_| self.drift == DriftSubjects::Off).collect();
         Scope { unasked, ..self.scope.clone().into() }
     }
 

@@ -12,7 +12,7 @@ use crate::model::counting::Counting;
 use crate::model::digest::{Digest, HashKey, KeyDigest};
 use crate::model::names::{ConfigId, ConfigName, KeyName, ResourceVersion};
 use crate::model::rollout::flapping;
-use crate::model::rollout::outcome::{Health, Outcome, RolledChange};
+use crate::model::rollout::outcome::{Outcome, RolledChange};
 
 /// The record of one workload.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -121,12 +121,12 @@ pub struct LastStamp {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32")]
     pub stripped: u8,
+    /// How the rollout before it stood.
+    #[serde(default, skip_serializing_if = "Before::is_unsettled")]
+    pub before: Before,
     /// The changes that it was made for; empty for one that was found on the template.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<RolledChange>,
-    /// How the workload was before it.
-    #[serde(default, skip_serializing_if = "Health::is_unknown")]
-    pub before: Health,
     /// How many rollouts there are in a row with its own, one soon after the other.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32")]
@@ -136,11 +136,27 @@ pub struct LastStamp {
     pub outcome: Outcome,
 }
 
+/// How the rollout before a stamp stood.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Before {
+    /// It was in progress, or stalled; or that is not known.
+    #[default]
+    Unsettled,
+    /// Its pods all ran.
+    Settled,
+}
+
+impl Before {
+    fn is_unsettled(&self) -> bool {
+        *self == Self::Unsettled
+    }
+}
+
 impl LastStamp {
     /// One that the template carries and that no record names.
     pub fn found(text: String, time: Timestamp) -> Self {
-        let (changes, before, outcome) = (Vec::new(), Health::Unknown, Outcome::Unfinished);
-        Self { text, time, cause: String::new(), stripped: 0, changes, before, row: 0, outcome }
+        let (changes, before, outcome) = (Vec::new(), Before::default(), Outcome::Unfinished);
+        Self { text, time, cause: String::new(), stripped: 0, before, changes, row: 0, outcome }
     }
 }
 
@@ -205,18 +221,11 @@ impl Record {
     }
 
     /// A stamp for the open changes is being sent.
-    pub fn ask(&mut self, text: String, time: Timestamp) {
+    pub fn ask(&mut self, text: String, time: Timestamp) -> &mut LastStamp {
         self.open_changes_mut().for_each(|change| change.answer = Answer::Asked);
         let cause = Cause::of(self).to_string();
         let row = flapping::row(self.stamp.as_ref(), time);
-        self.attempt = Some(LastStamp { cause, row, ..LastStamp::found(text, time) });
-    }
-
-    /// The stamp that is being sent is for these changes, and the workload is like this before it.
-    pub fn lay_to(&mut self, changes: Vec<RolledChange>, before: Health) {
-        if let Some(attempt) = &mut self.attempt {
-            (attempt.changes, attempt.before) = (changes, before);
-        }
+        self.attempt.insert(LastStamp { cause, row, ..LastStamp::found(text, time) })
     }
 
     /// The stamp with this text was put on, if it is the one that was sent last: it answers the changes that it was

@@ -7,11 +7,11 @@ use crate::model::digest::Digest;
 use crate::model::index::Index;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId};
 use crate::model::observe::Sight;
-use crate::model::record::Record;
+use crate::model::pod::Phase;
+use crate::model::record::{Before, Record};
 use crate::model::rerun::{Run, name_of_run};
-use crate::model::rollout::outcome::Health;
 use crate::model::stamp::Stamp;
-use crate::model::workload::Progress;
+use crate::model::workload::{Deadline, Progress};
 
 /// One stamp to be sent: where, on which state, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Index {
         let (digest, act, before) = self.with_sight(tracked, &record.counting, now, |sight| {
             let digest = sight.consumed.digest(sight.uid, self.keyring.current());
             let act = act(record, sight, &digest);
-            Some((digest, act, Health::of(sight)))
+            Some((digest, act, before(sight)))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };
         let order = StampOrder {
@@ -67,9 +67,8 @@ impl Index {
             due_since: record.open_entries().map(|(_, change)| change.first_seen).min()?,
         };
         let changes = self.changes_of(workload, record);
-        let record = self.workloads.get_mut(id)?.record.as_mut()?;
-        record.ask(order.text.clone(), now);
-        record.lay_to(changes, before);
+        let attempt = self.workloads.get_mut(id)?.record.as_mut()?.ask(order.text.clone(), now);
+        (attempt.changes, attempt.before) = (changes, before);
         self.note_standing(id, None, now);
         Some(order)
     }
@@ -104,6 +103,14 @@ impl Index {
             record.confirm(&order.text);
         }
     }
+}
+
+/// How the rollout stands that a stamp would replace.
+fn before(sight: &Sight<'_>) -> Before {
+    let workload = sight.workload;
+    let is_complete = matches!(workload.progress, Progress::Complete { .. }) && workload.deadline != Deadline::Exceeded;
+    let mut active = sight.pods.iter().filter(|pod| pod.phase == Phase::Active);
+    if is_complete && active.all(|pod| pod.blocked.is_none()) { Before::Settled } else { Before::Unsettled }
 }
 
 /// What makes this workload read the open changes of its record.

@@ -16,7 +16,7 @@ use crate::model::digest::ChangeId;
 use crate::model::names::{ConfigName, WorkloadKind};
 use crate::model::observe::Sight;
 use crate::model::pod::{Blocker, Pod};
-use crate::model::record::{Answer, LastStamp, Record};
+use crate::model::record::{Answer, Before, LastStamp, Record};
 use crate::model::rerun::Run;
 use crate::model::workload::{Deadline, Progress, Strategy, Workload};
 
@@ -35,30 +35,6 @@ pub enum Outcome {
 impl Outcome {
     pub(crate) fn is_unfinished(&self) -> bool {
         *self == Self::Unfinished
-    }
-}
-
-/// How a workload was before a rollout.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Health {
-    /// Not well, or not known: what fails then is not laid to the change.
-    #[default]
-    Unknown,
-    /// It had pods, and all were ready.
-    Healthy,
-}
-
-impl Health {
-    pub(crate) fn is_unknown(&self) -> bool {
-        *self == Self::Unknown
-    }
-
-    /// How it is now.
-    pub fn of(sight: &Sight<'_>) -> Self {
-        let is_complete = matches!(sight.workload.progress, Progress::Complete { .. } | Progress::Unknown);
-        let mut pods = active(sight).peekable();
-        let is_well = is_complete && pods.peek().is_some() && pods.all(|pod| pod.blocked.is_none());
-        if is_well { Self::Healthy } else { Self::Unknown }
     }
 }
 
@@ -122,7 +98,7 @@ pub fn pending<'a>(
 
 /// The changes that a failed rollout is laid to.
 pub fn laid_to(record: &Record) -> impl Iterator<Item = &RolledChange> {
-    let failed = |stamp: &&LastStamp| stamp.outcome == Outcome::Failed && stamp.before == Health::Healthy;
+    let failed = |stamp: &&LastStamp| stamp.outcome == Outcome::Failed && stamp.before == Before::Settled;
     record.stamp.iter().filter(failed).flat_map(|stamp| &stamp.changes)
 }
 
@@ -207,7 +183,7 @@ mod tests {
     }
 
     fn record(outcome: Outcome) -> Record {
-        let stamp = LastStamp { outcome, before: Health::Healthy, ..LastStamp::found("s".to_owned(), at(100)) };
+        let stamp = LastStamp { outcome, before: Before::Settled, ..LastStamp::found("s".to_owned(), at(100)) };
         Record { stamp: Some(stamp), ..Record::default() }
     }
 
@@ -269,16 +245,5 @@ mod tests {
         record.attempt = Some(LastStamp::found("t".to_owned(), at(300)));
         assert_eq!(slot(&w().build(), &record, at(301)), Some(at(300)));
         assert_eq!(slot(&w().build(), &record, at(250)), Some(at(250)), "the clock was set back");
-    }
-
-    #[rstest]
-    #[case::well(scene(w().progress(Progress::Complete { pods: 1 })).pod(running_since(0)), Health::Healthy)]
-    #[case::without_pods(scene(w().progress(Progress::Complete { pods: 0 })), Health::Unknown)]
-    #[case::rolling(scene(w()).pod(running_since(0)), Health::Unknown)]
-    #[case::crashing(
-        scene(w().progress(Progress::Complete { pods: 1 })).pod(pod_of("rs-1", "p").blocked(Blocker::Crash, 0)),
-        Health::Unknown)]
-    fn only_what_was_well_can_be_harmed(#[case] scene: Scene, #[case] expected: Health) {
-        assert_eq!(scene.see(Health::of), expected);
     }
 }

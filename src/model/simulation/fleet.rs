@@ -14,10 +14,10 @@ use crate::model::index::{Event, Index, Object, StampOrder, StoredRecord};
 use crate::model::names::{ConfigId, ConfigKind, Name, ResourceVersion, WorkloadId, WorkloadKind};
 use crate::model::pod::{Blocked, Blocker};
 use crate::model::policy::Policy;
-use crate::model::record::{Answer, Record};
+use crate::model::record::{Answer, Before, Record};
 use crate::model::rollout::budget::Budget;
 use crate::model::rollout::halt::HaltAfter;
-use crate::model::rollout::outcome::{Health, Outcome};
+use crate::model::rollout::outcome::Outcome;
 use crate::model::rollout::wave::Wave;
 use crate::model::scope::Extent;
 use crate::model::watched::Watched;
@@ -362,7 +362,7 @@ impl Fleet {
             let goes_on = self.is_unfinished(self.members.iter().position(|it| it.id == member.id).unwrap());
             assert!(!is_before || !(unanswered || goes_on), "{id} overtakes {}", member.id);
             let Some(stamp) = &record.stamp else { continue };
-            let failed = stamp.outcome == Outcome::Failed && stamp.before == Health::Healthy;
+            let failed = stamp.outcome == Outcome::Failed && stamp.before == Before::Settled;
             if failed && stamp.changes.iter().any(|it| Some(&it.id) == change.as_ref()) {
                 failures += 1;
                 assert!(member.wave != Wave::CANARY, "{id} gets what failed in the canary {}", member.id);
