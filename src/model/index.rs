@@ -117,6 +117,9 @@ pub struct Tracked {
     pub other_instance: Option<String>,
     /// Whether the record was compared with what there is since this process has it.
     is_followed: bool,
+    /// When a stamp was sent of which it is not known whether it arrived, and another one was sent in its place. The next
+    /// version of the workload tells.
+    unsure_since: Option<Timestamp>,
 }
 
 /// The slim state of the cluster.
@@ -421,8 +424,15 @@ impl Index {
         }
         let templates =
             [before.as_ref().and_then(|before| before.workload.template_in.clone()), workload.template_in.clone()];
-        let unknown = || Tracked { workload: workload.clone(), record: None, other_instance: None, is_followed: false };
-        let tracked = Tracked { workload: workload.clone(), ..before.unwrap_or_else(unknown) };
+        let unknown = || Tracked {
+            workload: workload.clone(),
+            record: None,
+            other_instance: None,
+            is_followed: false,
+            unsure_since: None,
+        };
+        let mut tracked = Tracked { workload: workload.clone(), ..before.unwrap_or_else(unknown) };
+        tracked.unsure_since = None;
         self.workloads.insert(id.clone(), Box::new(tracked));
         self.look(&id, now, work);
         self.link_template(&id, templates, now, work);

@@ -65,7 +65,11 @@ impl Index {
     /// Keeps how it stands beside others. Of one that was not seen yet, its stored record tells whether it holds a slot.
     pub(super) fn note_standing(&mut self, id: &WorkloadId, due: Option<Timestamp>, now: Timestamp) {
         let standing = match self.workloads.get(id) {
-            Some(tracked) => tracked.record.as_ref().map(|record| Standing::of(&tracked.workload, record, now)),
+            Some(tracked) => tracked.record.as_ref().map(|record| {
+                let standing = Standing::of(&tracked.workload, record, now);
+                let unsure = tracked.unsure_since.filter(|since| later(*since, SLOT_AT_MOST) > now);
+                Standing { slot: standing.slot.or(unsure), ..standing }
+            }),
             None => self
                 .stored
                 .get(id)

@@ -67,7 +67,10 @@ impl Index {
             due_since: record.open_entries().map(|(_, change)| change.first_seen).min()?,
         };
         let changes = self.changes_of(workload, record);
-        let attempt = self.workloads.get_mut(id)?.record.as_mut()?.ask(order.text.clone(), now);
+        let tracked = self.workloads.get_mut(id)?;
+        let record = tracked.record.as_mut()?;
+        tracked.unsure_since = record.attempt.as_ref().map(|attempt| attempt.time).or(tracked.unsure_since);
+        let attempt = record.ask(order.text.clone(), now);
         (attempt.changes, attempt.before) = (changes, before);
         self.note_standing(id, None, now);
         Some(order)

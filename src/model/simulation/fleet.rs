@@ -100,6 +100,8 @@ struct Operator {
     waits_for: BTreeMap<WorkloadId, StampOrder>,
     /// The next for each.
     alarms: BTreeMap<WorkloadId, Timestamp>,
+    /// The versions that were refused as outdated.
+    outdated: BTreeMap<WorkloadId, ResourceVersion>,
 }
 
 #[derive(Debug)]
@@ -124,7 +126,7 @@ fn new_operator() -> Operator {
     let mut index = Index::new(Arc::new(keyring()), policy, INSTANCE);
     index.apply(Event::ListBegins(Watched::Namespace, Extent::Cluster), Timestamp::UNIX_EPOCH);
     index.apply(Event::ListEnds(Watched::Namespace, Extent::Cluster), Timestamp::UNIX_EPOCH);
-    Operator { index, waits_for: BTreeMap::new(), alarms: BTreeMap::new() }
+    Operator { index, waits_for: BTreeMap::new(), alarms: BTreeMap::new(), outdated: BTreeMap::new() }
 }
 
 impl Fleet {
@@ -289,6 +291,7 @@ impl Fleet {
             self.operator.index.stamped(&order, version, generation);
         } else if answer {
             self.operator.index.refused(&order);
+            self.operator.outdated.insert(order.workload.clone(), order.version);
         }
         let soon = time(self.now + 1_000);
         self.alarm(&order.workload, soon);
@@ -335,6 +338,10 @@ impl Fleet {
     }
 
     fn send(&mut self, id: &WorkloadId) {
+        let version = self.operator.index.workload(id).and_then(|tracked| tracked.workload.version);
+        if version == self.operator.outdated.get(id).copied() {
+            return self.operator.index.step_back(id);
+        }
         self.check_order(id);
         match self.operator.index.begin_stamp(id, time(self.now)) {
             Some(order) => {
@@ -409,6 +416,7 @@ impl Fleet {
             self.operator.alarms.iter().filter(|(_, at)| **at <= now).map(|(id, _)| id.clone()).collect();
         for id in due {
             self.operator.alarms.remove(&id);
+            self.operator.outdated.remove(&id);
             self.review(&id);
         }
         self.go_on();
@@ -442,10 +450,10 @@ impl Fleet {
             Step::WriteReports => self.write_reports(),
             Step::Restart => {
                 // Whatever was sent has arrived before another one leads.
+                self.operator = new_operator();
                 while !self.on_their_way.is_empty() {
                     self.land(0, false);
                 }
-                self.operator = new_operator();
                 self.list();
             }
         }
@@ -457,6 +465,7 @@ impl Fleet {
             self.deliver_all();
             while !self.on_their_way.is_empty() {
                 self.land(0, true);
+                self.deliver_all();
             }
             (0..self.members.len()).for_each(|number| self.roll(number));
             self.deliver_all();
