@@ -117,9 +117,9 @@ pub struct Tracked {
     pub other_instance: Option<String>,
     /// Whether the record was compared with what there is since this process has it.
     is_followed: bool,
-    /// When a stamp was sent of which it is not known whether it arrived, and another one was sent in its place. The next
-    /// version of the workload tells.
-    unsure_since: Option<Timestamp>,
+    /// When a stamp was sent of which it is not known whether it arrived, and another one was sent in its place; a later version
+    /// of the workload than this one tells.
+    unsure: Option<(Timestamp, Option<ResourceVersion>)>,
 }
 
 /// The slim state of the cluster.
@@ -429,10 +429,10 @@ impl Index {
             record: None,
             other_instance: None,
             is_followed: false,
-            unsure_since: None,
+            unsure: None,
         };
         let mut tracked = Tracked { workload: workload.clone(), ..before.unwrap_or_else(unknown) };
-        tracked.unsure_since = None;
+        tracked.unsure = tracked.unsure.filter(|(_, at)| tracked.workload.version <= *at);
         self.workloads.insert(id.clone(), Box::new(tracked));
         self.look(&id, now, work);
         self.link_template(&id, templates, now, work);

@@ -67,7 +67,7 @@ impl Index {
         let standing = match self.workloads.get(id) {
             Some(tracked) => tracked.record.as_ref().map(|record| {
                 let standing = Standing::of(&tracked.workload, record, now);
-                let unsure = tracked.unsure_since.filter(|since| later(*since, SLOT_AT_MOST) > now);
+                let unsure = tracked.unsure.map(|(since, _)| since).filter(|since| later(*since, SLOT_AT_MOST) > now);
                 Standing { slot: standing.slot.or(unsure), ..standing }
             }),
             None => self

@@ -69,7 +69,8 @@ impl Index {
         let changes = self.changes_of(workload, record);
         let tracked = self.workloads.get_mut(id)?;
         let record = tracked.record.as_mut()?;
-        tracked.unsure_since = record.attempt.as_ref().map(|attempt| attempt.time).or(tracked.unsure_since);
+        let sent = record.attempt.as_ref().map(|attempt| (attempt.time, Some(order.version)));
+        tracked.unsure = sent.or(tracked.unsure);
         let attempt = record.ask(order.text.clone(), now);
         (attempt.changes, attempt.before) = (changes, before);
         self.note_standing(id, None, now);

@@ -198,9 +198,11 @@ impl Fleet {
 
     fn pod(&self, number: usize) -> Object {
         let Member { id, pod, generation, .. } = &self.members[number];
+        // The builders count from there.
+        let second = pod.started / 1000 - 1_000_000;
         let built = pod_of("w", &format!("pod-{number}-{}", pod.born)).hash(&generation.to_string());
-        let built = built.at_version(self.version).made(pod.started / 1000, pod.born);
-        let built = built.started("app", pod.started / 1000);
+        let built = built.at_version(self.version).made(second, pod.born);
+        let built = built.started("app", second);
         let built = pod.stamp.iter().fold(built, |built, stamp| built.stamp(stamp));
         let mut built = built.build();
         built.namespace = id.namespace.clone();
@@ -491,7 +493,12 @@ impl Fleet {
     fn outdated(&self) -> Vec<String> {
         let numbers = 0..self.members.len();
         let is = |number: &usize| self.members[*number].pod.value != self.values[MEMBERS[*number]];
-        numbers.filter(is).map(|number| self.members[number].id.to_string()).collect()
+        let say = |number: usize| {
+            let id = &self.members[number].id;
+            let record = self.operator.index.workload(id).and_then(|tracked| tracked.record.as_ref());
+            format!("{id} {:?} {record:#?}", self.operator.index.decide_alone(id, time(self.now)))
+        };
+        numbers.filter(is).map(say).collect()
     }
 }
 
