@@ -20,6 +20,7 @@ use crate::model::provider_class::ProviderClasses;
 use crate::model::record::{Answer, Entry, LastStamp, Record, Seen};
 use crate::model::rerun::Run;
 use crate::model::revision::OwnPods;
+use crate::model::rollout::outcome::RolledChange;
 use crate::model::stamp::Stamp;
 use crate::model::workload::Workload;
 
@@ -212,6 +213,13 @@ impl Record {
                     let version = config.and_then(ConsumedConfig::version);
                     entry.open(Seen::Afterwards, sight.now, version, BTreeSet::new());
                 }
+            }
+        }
+        if fits {
+            let namespace = &sight.workload.id.namespace;
+            let changes = RolledChange::all_open(self, namespace, sight.configs, keyring);
+            if let Some(stamp) = &mut self.stamp {
+                stamp.changes = changes;
             }
         }
     }

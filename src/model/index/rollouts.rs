@@ -5,21 +5,19 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use crate::api::annotations::RESUME;
-use crate::model::config::Configs;
 use crate::model::decide::{Decision, Hold, WaitReason};
 use crate::model::delivered::later;
-use crate::model::digest::{ChangeId, Keyring};
+use crate::model::digest::ChangeId;
 use crate::model::index::{Index, Tracked};
-use crate::model::names::{ConfigId, ConfigKind, Manager, WorkloadId};
-use crate::model::record::{Answer, Change, Entry, Record};
+use crate::model::names::{ConfigId, Manager, WorkloadId};
+use crate::model::record::{Answer, Change, Record};
 use crate::model::rerun::Run;
 use crate::model::rollout::budget::SLOT_AT_MOST;
 use crate::model::rollout::halt::Halt;
-use crate::model::rollout::outcome::{self, RolledChange};
+use crate::model::rollout::outcome;
 use crate::model::rollout::suspension::{SuspendedBy, Suspension};
 use crate::model::rollout::window::Windows;
 use crate::model::rollout::{Rollouts, Standing, approval, flapping};
-use crate::model::workload::Workload;
 
 impl Index {
     /// What is due for an adopted workload, beside all others; `None` if it is not one. It keeps what became of its
@@ -159,15 +157,6 @@ impl Index {
         }
     }
 
-    /// The changes that a stamp is made for.
-    pub(super) fn changes_of(&self, workload: &Workload, record: &Record) -> Vec<RolledChange> {
-        let change = |(entry, change): (&Entry, &Change)| RolledChange {
-            config: entry.config.clone(),
-            id: change_id(&entry.config.within(&workload.id.namespace), Some(change), &self.configs, &self.keyring),
-        };
-        record.open_entries().map(change).collect()
-    }
-
     /// The present change of this config, if it is halted.
     fn halted(&self, config: &ConfigId) -> Option<ChangeId> {
         let failed = self.rollouts.failed(config)?;
@@ -181,7 +170,7 @@ impl Index {
         let change = self.rollouts.pending(config).find_map(|id| self.change_of(id, config));
         // Nobody else waits for it.
         let is_there = self.configs.get(config).is_some();
-        (change.is_some() || is_there).then(|| change_id(config, change, &self.configs, &self.keyring))
+        (change.is_some() || is_there).then(|| outcome::change_id(config, change, &self.configs, &self.keyring))
     }
 
     fn change_of(&self, id: &WorkloadId, config: &ConfigId) -> Option<&Change> {
@@ -226,16 +215,4 @@ impl Index {
     pub fn rollouts_mut(&mut self) -> &mut Rollouts {
         &mut self.rollouts
     }
-}
-
-/// The id of the change that brought a config to what it holds now. A SecretProviderClass holds nothing that is known: of it,
-/// each change of what a workload's pods hold is one by itself.
-fn change_id(config: &ConfigId, change: Option<&Change>, configs: &Configs, keyring: &Keyring) -> ChangeId {
-    let key = keyring.current();
-    if config.kind == ConfigKind::SecretProviderClass {
-        let version = change.and_then(|change| change.version).map_or(0, |version| version.0);
-        return key.change_of_version(config, version);
-    }
-    let values = configs.values(config);
-    key.change_id(config, values.map(|values| values.iter().map(|(key, value)| (key, &value.fingerprint))))
 }

@@ -10,6 +10,7 @@ use crate::model::observe::Sight;
 use crate::model::pod::Phase;
 use crate::model::record::{Before, Record};
 use crate::model::rerun::{Run, name_of_run};
+use crate::model::rollout::outcome::RolledChange;
 use crate::model::stamp::Stamp;
 use crate::model::workload::{Deadline, Progress};
 
@@ -66,7 +67,7 @@ impl Index {
             cause: Cause::of(record),
             due_since: record.open_entries().map(|(_, change)| change.first_seen).min()?,
         };
-        let changes = self.changes_of(workload, record);
+        let changes = RolledChange::all_open(record, &id.namespace, &self.configs, &self.keyring);
         let tracked = self.workloads.get_mut(id)?;
         let record = tracked.record.as_mut()?;
         let sent = record.attempt.as_ref().map(|attempt| (attempt.time, Some(order.version)));

@@ -10,13 +10,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::budget::SLOT_AT_MOST;
+use crate::model::config::Configs;
 use crate::model::custom::rollout::Lever;
 use crate::model::delivered::{active, later};
-use crate::model::digest::ChangeId;
-use crate::model::names::{ConfigName, WorkloadKind};
+use crate::model::digest::{ChangeId, Keyring};
+use crate::model::names::{ConfigId, ConfigKind, ConfigName, Name, WorkloadKind};
 use crate::model::observe::Sight;
 use crate::model::pod::{Blocker, Pod};
-use crate::model::record::{Answer, Before, LastStamp, Record};
+use crate::model::record::{Answer, Before, Change, Entry, LastStamp, Record};
 use crate::model::rerun::Run;
 use crate::model::workload::{Deadline, Progress, Strategy, Workload};
 
@@ -46,6 +47,29 @@ pub struct RolledChange {
     pub config: ConfigName,
     /// The change.
     pub id: ChangeId,
+}
+
+impl RolledChange {
+    /// The open changes of a record of this namespace, as there is now.
+    pub fn all_open(record: &Record, namespace: &Name, configs: &Configs, keyring: &Keyring) -> Vec<Self> {
+        let rolled = |(entry, change): (&Entry, &Change)| {
+            let config = entry.config.within(namespace);
+            Self { id: change_id(&config, Some(change), configs, keyring), config: entry.config.clone() }
+        };
+        record.open_entries().map(rolled).collect()
+    }
+}
+
+/// The id of the change that brought a config to what it holds now. A SecretProviderClass holds nothing that is known: of it,
+/// each change of what a workload's pods hold is one by itself.
+pub fn change_id(config: &ConfigId, change: Option<&Change>, configs: &Configs, keyring: &Keyring) -> ChangeId {
+    let key = keyring.current();
+    if config.kind == ConfigKind::SecretProviderClass {
+        let version = change.and_then(|change| change.version).map_or(0, |version| version.0);
+        return key.change_of_version(config, version);
+    }
+    let values = configs.values(config);
+    key.change_id(config, values.map(|values| values.iter().map(|(key, value)| (key, &value.fingerprint))))
 }
 
 /// How long a pod must be kept from running before its rollout has failed: a container may end once, since what it needs

@@ -160,6 +160,7 @@ impl Fleet {
         };
         fleet.list();
         fleet.deliver_all();
+        fleet.write_reports();
         fleet
     }
 
