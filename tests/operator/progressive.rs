@@ -112,7 +112,7 @@ async fn a_bad_change_stops_within_the_budget_and_the_fix_reaches_all() {
     let crashes =
         |pod: &Value| pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff";
     for pod in ns.list(POD).await.iter().filter(|pod| crashes(pod)) {
-        ns.kubectl(&["delete", "pod", pod["metadata"]["name"].as_str().unwrap(), "--wait=false"]);
+        ns.kubectl(&["delete", "pod", pod["metadata"]["name"].as_str().unwrap(), "--wait=false", "--ignore-not-found"]);
     }
     // Step by step: a slow machine is not what this is about.
     let of_outcome = |report: &Value| {
