@@ -117,12 +117,15 @@ const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 /// How long a change that is over is told of.
 const TOLD_FOR: SignedDuration = SignedDuration::from_hours(24);
 
+/// Who reads a config, by its report, its entry, and when that changed.
+type Reader<'a> = (&'a ReloadStatus, &'a Entry, Timestamp);
+
 /// The last change of each config, by what the reports on workloads say, with their namespaces.
 pub fn of_reports<'a>(
     reports: impl Iterator<Item = (&'a Name, &'a ReloadStatus)>,
     now: Timestamp,
 ) -> Vec<ConfigChange> {
-    let mut readers: BTreeMap<(&Name, &ConfigName), Vec<(&ReloadStatus, &Entry, Timestamp)>> = BTreeMap::new();
+    let mut readers: BTreeMap<(&Name, &ConfigName), Vec<Reader<'_>>> = BTreeMap::new();
     for (namespace, status) in reports {
         for entry in &status.record.entries {
             if let Some(changed) = entry.last_changed {

@@ -94,7 +94,7 @@ impl FromStr for Window {
         };
         let (from, to) = words.next().and_then(|span| span.split_once('-')).ok_or(NoWindow)?;
         let (from, to) = (time(from)?, time(to)?);
-        let zone = words.next().map_or(Ok(TimeZone::UTC), |name| zone(name))?;
+        let zone = words.next().map_or(Ok(TimeZone::UTC), zone)?;
         if words.next().is_some() {
             return Err(NoWindow);
         }

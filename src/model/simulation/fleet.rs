@@ -272,14 +272,14 @@ impl Fleet {
         if self.on_their_way.is_empty() {
             return;
         }
-        let (order, _) = self.on_their_way.remove(stamp % self.on_their_way.len());
+        let (order, sent) = self.on_their_way.remove(stamp % self.on_their_way.len());
         let number = self.members.iter().position(|member| member.id == order.workload).unwrap();
         let landed = self.members[number].version == order.version.0;
         if landed {
             let version = self.next();
             let member = &mut self.members[number];
             member.stamp = Some(order.text.clone());
-            (member.version, member.stamped) = (version, self.now);
+            (member.version, member.stamped) = (version, sent);
             member.generation += 1;
             let workload = self.workload(number);
             self.push(2, Event::Applied(STATEFUL_SET, workload));
