@@ -325,7 +325,7 @@ fn sarif_has_a_rule_for_each_type_and_a_result_for_each_finding_and_no_value() {
     assert!(rules.iter().all(|rule| rule["fullDescription"]["text"].is_string()), "{rules:?}");
     assert_eq!(
         rules.iter().map(|rule| rule["id"].as_str().unwrap()).collect::<std::collections::BTreeSet<_>>().len(),
-        11
+        12
     );
 
     let results = log["runs"][0]["results"].as_array().unwrap();
