@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::model::index::{Index, Work, remove_from};
-use crate::model::names::{ConfigKind, Uid, WorkloadId, WorkloadKind};
+use crate::model::names::{ConfigKind, Name, Uid, WorkloadId, WorkloadKind};
 use crate::model::pod::Pod;
 use crate::model::revision::OwnPods;
 use crate::model::workload::Workload;
@@ -47,9 +47,20 @@ impl Index {
                 self.unplaced.insert(owner.clone(), pod.namespace.clone());
             }
             _ => {
-                self.unplaced.remove(owner);
+                let namespace = self.unplaced.remove(owner);
+                let placed = namespace.filter(|namespace| !self.unplaced.values().any(|other| other == namespace));
+                placed.into_iter().for_each(|namespace| self.stir_what_is_open(&namespace));
             }
         }
+    }
+
+    /// Pods of which it was not known whose they are kept every workload here from being known to have read a change.
+    fn stir_what_is_open(&mut self, namespace: &Name) {
+        let here = self.workloads.values().filter(|tracked| tracked.workload.id.namespace == *namespace);
+        let open =
+            here.filter(|tracked| tracked.record.as_ref().is_some_and(|record| record.open_entries().next().is_some()));
+        let open: Vec<WorkloadId> = open.map(|tracked| tracked.workload.id.clone()).collect();
+        self.rollouts.stir(open);
     }
 
     pub(super) fn workload_of_pod(&self, pod: &Pod) -> Option<&WorkloadId> {

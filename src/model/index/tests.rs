@@ -321,6 +321,22 @@ fn a_pod_of_a_replica_set_that_was_not_seen_yet_keeps_an_entry_open() {
 }
 
 #[test]
+fn who_waited_for_a_pod_to_be_placed_is_looked_at_when_it_is() {
+    let mut index = usual();
+    index.saw(CONFIG_MAP, config(c("2").at_version(10)), 1);
+    index.saw(POD, pod(running_since(-100).named("another's").owner("rs-2")), 2);
+    assert_eq!(index.next_stirred(at(2)), None);
+    let replica_set = OwnedReplicaSet {
+        uid: "uid-of-rs-2".into(),
+        namespace: "ns".into(),
+        deployment: "uid-of-another".into(),
+        revision: None,
+    };
+    index.saw(REPLICA_SET, Object::ReplicaSet(replica_set), 3);
+    assert_eq!(index.next_stirred(at(3)), Some(id()));
+}
+
+#[test]
 fn a_pod_that_another_replica_set_adopts_is_there_once() {
     let mut index = usual();
     index.saw(REPLICA_SET, replica_set("uid-of-rs-2"), 1);

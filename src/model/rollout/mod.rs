@@ -193,6 +193,11 @@ impl Rollouts {
         }
     }
 
+    /// These are to be looked at again.
+    pub fn stir(&mut self, workloads: impl IntoIterator<Item = WorkloadId>) {
+        self.stirred.workloads.extend(workloads);
+    }
+
     /// Whom to look at next: one that was stirred, or whose turn it is.
     pub fn next(&mut self, budget: Budget, now: Timestamp) -> Option<WorkloadId> {
         self.stirred.workloads.pop_first().or_else(|| self.queue.next(budget, now))
