@@ -4,7 +4,7 @@ cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/restamp
 export CARGO_TARGET_DIR ?= $(cache)/target
 cargo_deny := $(cache)/tools/bin/cargo-deny-0.20.2
 
-.PHONY: help demo test bench lint fmt crd cluster
+.PHONY: help demo test bench lint fmt crd deploy cluster
 
 help: ## Lists the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -26,7 +26,7 @@ lint: $(cargo_deny) ## Formats, lints, dependencies, shell scripts.
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	$(cargo_deny) --locked check licenses bans sources
-	@if command -v shellcheck >/dev/null; then shellcheck demo/demo tests/cluster/cluster bench/bench .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck demo/demo tests/cluster/cluster bench/bench deploy/render .ci/run; \
 	else echo 'shellcheck is not installed (in Debian: apt-get install shellcheck): the scripts are not checked'; fi
 
 fmt: ## Formats the code.
@@ -36,7 +36,10 @@ fmt: ## Formats the code.
 crd: ## Writes crds/driftreports.yaml again, from the Rust types.
 	cargo run --locked --quiet -- crd > crds/driftreports.yaml
 
-cluster: ## Builds the test cluster's programs; the first time, this takes 8 minutes.
+deploy: ## Writes again what in deploy/ is made from the Helm chart.
+	deploy/render
+
+cluster: ## Builds the test cluster's programs; the first time, this takes 10 minutes.
 	tests/cluster/cluster build
 
 $(cargo_deny):

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use crate::api::auto_reload::AutoReload;
 use crate::model::custom::{self, KindName};
 use crate::model::names::Name;
-use crate::model::participation::{Participation, Stakater};
+use crate::model::participation::{Participation, Reloading, Stakater};
 use crate::model::rerun::Reruns;
 use crate::model::scope::{Namespaces, Scope};
 use crate::model::selector::LabelSelector;
@@ -72,6 +72,7 @@ const IGNORED_CONFIG_KINDS: &str = "ignoredConfigKinds";
 const WORKLOAD_KINDS: &str = "workloadKinds";
 const IGNORED_WORKLOAD_KINDS: &str = "ignoredWorkloadKinds";
 const AUTO_RELOAD_ALL: &str = "autoReloadAll";
+const RELOAD: &str = "reload";
 const RERUN_JOBS: &str = "rerunJobs";
 const STAKATER: &str = "stakaterAnnotations";
 const STAKATER_NAMESPACES: &str = "stakaterNamespaceSelector";
@@ -98,6 +99,7 @@ impl Published {
             (WORKLOAD_KINDS, joined(scope.kinds, ",")),
             (IGNORED_WORKLOAD_KINDS, joined(&participation.ignored, ",")),
             (AUTO_RELOAD_ALL, yes_or_no(participation.unsaid == AutoReload::Everything)),
+            (RELOAD, yes_or_no(participation.reload == Reloading::On)),
             (RERUN_JOBS, yes_or_no(participation.reruns == Reruns::Yes)),
             (STAKATER, yes_or_no(participation.stakater.is_anywhere())),
             (STAKATER_NAMESPACES, selector(stakater_namespaces)),
@@ -134,6 +136,8 @@ impl Published {
                 unasked: BTreeSet::new(),
             },
             participation: Participation {
+                // An older version knows no other way.
+                reload: if entries.text(RELOAD) == "false" { Reloading::Off } else { Reloading::On },
                 stakater,
                 unsaid: if entries.flag(AUTO_RELOAD_ALL) { AutoReload::Everything } else { AutoReload::Off },
                 ignored: entries.list(IGNORED_WORKLOAD_KINDS, ",")?,
@@ -199,6 +203,7 @@ mod tests {
                 unasked: BTreeSet::new(),
             },
             participation: Participation {
+                reload: Reloading::Off,
                 stakater,
                 unsaid: AutoReload::Everything,
                 ignored: [WorkloadKind::DaemonSet, WorkloadKind::StatefulSet].into(),

@@ -18,8 +18,8 @@ use crate::cli::appliers::Appliers;
 use crate::cli::scope::{self, ScopeArgs};
 use crate::connect::Target;
 use crate::model::drift_scope::{DriftScope, DriftSubjects};
-use crate::model::names::{Name, WorkloadKind};
-use crate::model::participation::{Participation, Stakater};
+use crate::model::names::{ConfigKind, Name, WorkloadKind};
+use crate::model::participation::{Participation, Reloading, Stakater};
 use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::rerun::Reruns;
 use crate::model::scope::Scope;
@@ -53,6 +53,9 @@ pub struct Args {
     /// Whether the deletion of an optional config rolls its readers: roll or ignore
     #[arg(long, default_value = "ignore", value_name = "WHAT")]
     on_delete: Edge,
+    /// Whether a change rolls what reads it: on, or off, which needs no right to change any workload
+    #[arg(long, default_value = "on", value_name = "WHAT")]
+    reload: Reloading,
     /// What first sight of a workload takes for read: as-is, or catch-up, which rolls where a config was written after its
     /// readers started
     #[arg(long, default_value = "as-is", value_name = "WHAT")]
@@ -84,7 +87,7 @@ pub struct Args {
     #[arg(long, value_name = "KIND")]
     ignore_workload_kind: Vec<WorkloadKind>,
     /// Let annotated Jobs and CronJobs count: a Job that has not succeeded is made again, a CronJob runs once now; needs the
-    /// rights in deploy/rerun-jobs/role.yaml
+    /// rights in deploy/kustomize/components/rerun-jobs
     #[arg(long)]
     rerun_jobs: bool,
     /// Decide, log, count and record Events, but write no workload and no record
@@ -122,13 +125,23 @@ pub enum Failure {
 impl Args {
     fn scope(&self) -> Scope {
         // They are consumers in reports, and nothing else unless they are made again.
-        let is_unasked = self.drift == DriftSubjects::Off && !self.rerun_jobs;
+        let is_unasked = self.drift == DriftSubjects::Off && !self.reruns();
         let unasked = is_unasked.then_some([WorkloadKind::Job, WorkloadKind::CronJob]).into_iter().flatten().collect();
-        Scope { unasked, ..self.scope.clone().into() }
+        let mut scope = Scope { unasked, ..self.scope.clone().into() };
+        if self.reload == Reloading::Off {
+            // Its versions say what to roll, and nothing else.
+            scope.ignored.insert(ConfigKind::SecretProviderClass);
+        }
+        scope
+    }
+
+    fn reruns(&self) -> bool {
+        self.rerun_jobs && self.reload == Reloading::On
     }
 
     fn participation(&self) -> Participation {
         Participation {
+            reload: self.reload,
             stakater: match &self.stakater_namespace_selector {
                 _ if !self.stakater_annotations => Stakater::Nowhere,
                 Some(labels) => Stakater::Labelled(labels.clone()),
@@ -136,7 +149,7 @@ impl Args {
             },
             unsaid: if self.auto_reload_all { AutoReload::Everything } else { AutoReload::Off },
             ignored: self.ignore_workload_kind.iter().copied().collect(),
-            reruns: if self.rerun_jobs { Reruns::Yes } else { Reruns::No },
+            reruns: if self.reruns() { Reruns::Yes } else { Reruns::No },
         }
     }
 }

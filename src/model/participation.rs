@@ -1,12 +1,14 @@
 //! Who takes part in reloading, as far as the operator's flags say.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 use crate::api::auto_reload::AutoReload;
 use crate::api::opt_in::OptIn;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
 use crate::model::names::WorkloadKind;
+use crate::model::policy::UnknownChoice;
 use crate::model::rerun::Reruns;
 use crate::model::selector::LabelSelector;
 use crate::model::workload::Workload;
@@ -14,6 +16,8 @@ use crate::model::workload::Workload;
 /// What the flags say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Participation {
+    /// Whether anything is rolled at all.
+    pub reload: Reloading,
     /// Where Reloader's annotations count.
     pub stakater: Stakater,
     /// What counts for a workload of which neither it nor its namespace says anything.
@@ -22,6 +26,28 @@ pub struct Participation {
     pub ignored: BTreeSet<WorkloadKind>,
     /// What becomes of Jobs and CronJobs.
     pub reruns: Reruns,
+}
+
+/// Whether a change rolls what reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reloading {
+    /// It does, where that is asked for.
+    #[default]
+    On,
+    /// It rolls nothing, whatever annotations say; the right to patch workloads is not needed.
+    Off,
+}
+
+impl FromStr for Reloading {
+    type Err = UnknownChoice;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        match word {
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            _ => Err(UnknownChoice { expected: "on or off" }),
+        }
+    }
 }
 
 /// Where Reloader's annotations count.
@@ -62,7 +88,8 @@ impl Participation {
         default: AutoReload,
         before: Option<&Counting>,
     ) -> Counting {
-        if self.ignored.contains(&workload.id.kind) || !self.reruns.may_run(workload) {
+        let is_left_alone = self.reload == Reloading::Off || self.ignored.contains(&workload.id.kind);
+        if is_left_alone || !self.reruns.may_run(workload) {
             return Counting::default();
         }
         opt_in.counting(default, before)

@@ -119,7 +119,7 @@ pub(super) fn failure(order: &StampOrder, error: &ApiError) -> String {
 fn next_step(error: &ApiError) -> &'static str {
     match error {
         ApiError::Forbidden(_) => {
-            "grant create and delete on jobs (deploy/rerun-jobs/role.yaml), or let the quota have room for one Job more"
+            "grant create and delete on jobs (docs/jobs.md), or let the quota have room for one Job more"
         }
         ApiError::Refused(_) => "change what refuses it, or make it again by hand",
         _ => "it is tried again",

@@ -45,7 +45,8 @@ pub async fn stamp(client: &Client, order: &StampOrder, change_cause: ChangeCaus
         let annotations = json!({(CHANGE_CAUSE): format!("restamp: {}", order.cause)});
         let metadata = json!({"uid": order.uid, "resourceVersion": order.version, "annotations": annotations});
         match apply_stamp(client, order, metadata, &apply).await {
-            Err(ApiError::Owned) => {}
+            // Somebody else's, or forbidden by a policy: the stamp matters more than why it is there.
+            Err(ApiError::Owned | ApiError::Refused(_)) => {}
             answer => return answer,
         }
     }

@@ -44,6 +44,11 @@ fn install(cluster: &Cluster, kind: Kind) {
         "subjects": [{"kind": "ServiceAccount", "name": "restamp", "namespace": "restamp-system"}],
     });
     cluster.kubectl_reading(&binding.to_string(), &["apply", "--filename=-"]);
+    // As docs/workload-kinds.md says.
+    let rule =
+        json!({"apiGroups": [kind.group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": [kind.plural]});
+    let patch = json!([{"op": "add", "path": "/spec/matchConstraints/resourceRules/-", "value": rule}]).to_string();
+    cluster.kubectl(&["patch", "validatingadmissionpolicy", "restamp-workloads", "--type=json", "--patch", &patch]);
 }
 
 /// One that reads a ConfigMap, with fields that nobody has heard of.

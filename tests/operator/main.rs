@@ -1,4 +1,4 @@
-//! The operator as a process, against a real control plane (`tests/cluster`), with the roles of `deploy/`.
+//! The operator as a process, against a real control plane (`tests/cluster`), with what `deploy/` installs.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +11,7 @@
 mod adoption;
 mod away;
 mod bad_input;
+mod chart;
 mod consumption;
 mod custom_kinds;
 mod drift;
@@ -23,6 +24,7 @@ mod namespaces;
 mod options;
 mod others;
 mod permissions;
+mod policies;
 mod provider_classes;
 mod reload;
 mod reports;

@@ -42,6 +42,10 @@ async fn the_change_cause_is_written_on_request_where_nobody_else_owns_it() {
     let turn = turn().await;
     let ns = turn.namespace("change-cause").await;
     let _operator = turn.operator(&[("--change-cause", "")]).await;
+    let policy = |values: &[&str]| {
+        let policy = turn.cluster().rendered("policy-operator", values);
+        turn.cluster().kubectl_reading(&policy, &["apply", "--filename=-"]);
+    };
     ns.apply(&[
         config_map("c", &[("K", "1")]),
         deployment("free").env_from_config_map("c").into(),
@@ -56,9 +60,25 @@ async fn the_change_cause_is_written_on_request_where_nobody_else_owns_it() {
     let owned = ns.reloaded(DEPLOYMENT, "owned", "").await;
     let cause =
         |workload: &serde_json::Value| workload["metadata"]["annotations"]["kubernetes.io/change-cause"].clone();
+    // The policy for its account does not let it, and the stamp is what matters.
+    assert_eq!((cause(&free), cause(&owned)), (Value::Null, json!("version 1")));
+    assert_eq!(history.rollouts().await, 1);
+
+    policy(&["run.changeCause=true"]);
+    let is_allowed = async || {
+        let (cluster, patch) =
+            (turn.cluster(), r#"{"metadata": {"annotations": {"kubernetes.io/change-cause": "x"}}}"#);
+        let patch = ["patch", "deployment", "free", "-n", ns.name(), "--patch", patch, "--dry-run=server"];
+        cluster.kubectl_with(&cluster.kubeconfig_of("restamp"), &patch, "").status.success()
+    };
+    assert!(poll(PATIENCE, is_allowed).await.is_ok());
+    ns.apply(&[config_map("c", &[("K", "3")])]);
+    let free = ns.reloaded(DEPLOYMENT, "free", &stamp(&free)).await;
+    let owned = ns.reloaded(DEPLOYMENT, "owned", &stamp(&owned)).await;
     assert_eq!(cause(&free), "restamp: key K of ConfigMap c changed");
     assert_eq!(cause(&owned), "version 1");
-    assert_eq!(history.rollouts().await, 1);
+    assert_eq!(history.rollouts().await, 2);
+    policy(&[]);
 }
 
 #[tokio::test]

@@ -15,7 +15,11 @@ use crate::support::{Flag, Turn, turn};
 pub const RERUN: Flag<'static> = ("--rerun-jobs", "");
 
 fn install(cluster: &Cluster) {
-    cluster.kubectl(&["apply", "--filename", repository("deploy/rerun-jobs/role.yaml").to_str().unwrap()]);
+    cluster.kubectl(&[
+        "apply",
+        "--filename",
+        repository("deploy/kustomize/components/rerun-jobs/role.yaml").to_str().unwrap(),
+    ]);
 }
 
 /// An operator with the flag, and with the rights for it.
@@ -260,7 +264,7 @@ async fn without_the_right_it_says_which_one_to_grant() {
     ns.until_all(EVENT, "to tell of it", both).await;
     for (kind, name) in [(JOB, "w"), (CRON_JOB, "cj")] {
         let said = ns.events(kind, name, "ReloadFailed").await;
-        assert!(said[0].contains("grant create and delete on jobs (deploy/rerun-jobs/role.yaml)"), "{said:?}");
+        assert!(said[0].contains("grant create and delete on jobs (docs/jobs.md)"), "{said:?}");
     }
     assert_eq!((uid(&ns.get(JOB, "w").await.unwrap()), job_names(&ns).await.len()), (uid(&before), 1));
     install(turn.cluster());
@@ -273,7 +277,7 @@ async fn in_a_named_namespace_roles_are_enough() {
     let ns = turn.namespace("job-roles").await;
     let account = &format!("jobs-of-{}", ns.name());
     grant_roles(turn.cluster(), account, &[&ns]);
-    grant_role(account, &ns, "deploy/namespaced/rerun-jobs.yaml");
+    grant_role(turn.cluster(), account, &ns, "rerun-jobs", &["run.rerunJobs=true"]);
     let operator = turn.operator_as(account, &[RERUN, ("--namespace", ns.name())]).await;
     ns.apply(&[config_map("c", &[("K", "1")]), job("w", false), cron_job("cj")]);
     let before = running(&ns, "w").await;

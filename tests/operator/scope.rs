@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::cluster::{Cluster, repository};
+use crate::support::cluster::Cluster;
 use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT};
 use crate::support::manifests::{config_map, deployment};
 use crate::support::namespace::{Namespace, stamp};
@@ -115,21 +115,23 @@ async fn a_config_without_the_labels_rolls_nothing_and_keeps_nothing_waiting() {
 
 /// Gives an account what `docs/scope.md` says that `--namespace` needs, and no more.
 pub fn grant_roles(cluster: &Cluster, account: &str, namespaces: &[&Namespace]) {
-    cluster.kubectl(&["create", "serviceaccount", account, "--namespace=restamp-system"]);
-    let subject = format!("--serviceaccount=restamp-system:{account}");
-    cluster.kubectl(&["create", "rolebinding", account, "--role=restamp", &subject, "--namespace=restamp-system"]);
+    grant_own_namespace(cluster, account);
     for ns in namespaces {
-        grant_role(account, ns, "deploy/namespaced/role.yaml");
+        grant_role(cluster, account, ns, "roles", &[]);
     }
 }
 
-/// Gives an account what is in this file, in one namespace.
-pub fn grant_role(account: &str, ns: &Namespace, file: &str) {
-    let role = std::fs::read_to_string(repository(file)).unwrap();
-    let role = role.replace(
-        "  name: restamp\n  namespace: restamp-system",
-        &format!("  name: {account}\n  namespace: restamp-system"),
-    );
-    assert!(role.contains(account), "{role}");
+/// Makes an account, with what it needs in the operator's own namespace.
+pub fn grant_own_namespace(cluster: &Cluster, account: &str) {
+    cluster.kubectl(&["create", "serviceaccount", account, "--namespace=restamp-system"]);
+    let subject = format!("--serviceaccount=restamp-system:{account}");
+    cluster.kubectl(&["create", "rolebinding", account, "--role=restamp", &subject, "--namespace=restamp-system"]);
+}
+
+/// Gives an account what the chart has in this template with these values, in one namespace.
+pub fn grant_role(cluster: &Cluster, account: &str, ns: &Namespace, template: &str, values: &[&str]) {
+    let account = format!("serviceAccount.name={account}");
+    let namespace = format!("run.namespace={{{}}}", ns.name());
+    let role = cluster.rendered(template, &[&[account.as_str(), &namespace], values].concat());
     ns.kubectl_reading(&role, &["apply", "--filename=-"]);
 }

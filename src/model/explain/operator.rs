@@ -240,7 +240,7 @@ impl Operator {
         let message = match why {
             WhyUnread::Forbidden => format!(
                 "it may not read objects of kind {kind}{place}; grant its ServiceAccount get, list and watch on them, as in \
-                 deploy/2-rbac.yaml"
+                 deploy/install.yaml"
             ),
             WhyUnread::NotInstalled => {
                 format!("kind {kind} is not installed, so it can't watch it{place}; install its CRD")

@@ -63,6 +63,8 @@ pub enum Why {
     KindNotWatched(String),
     /// It takes this flag for the operator to act on the kind, and whether it has it is not known.
     KindUnheard(String),
+    /// The operator is told to roll nothing.
+    ReloadOff,
     /// The operator is told never to roll the kind.
     KindIgnored(WorkloadKind),
     /// Its namespace asks for it, and that does not count for this workload.
@@ -109,6 +111,7 @@ impl Why {
             | Self::StakaterDoesNotCount
             | Self::NamespaceNotWatched(_)
             | Self::KindNotWatched(_)
+            | Self::ReloadOff
             | Self::KindIgnored(_)
             | Self::ConfigNotWatched
             | Self::NamespaceBarred(_)
@@ -142,6 +145,7 @@ impl Why {
             Self::ScopeUnknown(..) => "ScopeUnknown",
             Self::KindNotWatched(_) => "KindNotWatched",
             Self::KindUnheard(_) => "KindUnheard",
+            Self::ReloadOff => "ReloadOff",
             Self::KindIgnored(_) => "KindIgnored",
             Self::ConfigNotWatched => "ConfigNotWatched",
             Self::Named => "Named",
@@ -202,6 +206,7 @@ impl fmt::Display for Why {
                 "restamp acts on it where it runs with {flag}; what it publishes does not tell here, and \
                  there is no record of the workload that does"
             ),
+            Self::ReloadOff => f.write_str("the operator runs with --reload=off"),
             Self::KindIgnored(kind) => write!(f, "the operator runs with --ignore-workload-kind {kind}"),
             Self::ConfigNotWatched => f.write_str(
                 "the operator does not look at the config: it runs with --config-selector or --ignore-config-kind",

@@ -17,6 +17,7 @@ use crate::model::counting::Counting;
 use crate::model::decide::Hold;
 use crate::model::names::{ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
+use crate::model::participation::Reloading;
 use crate::model::rerun::Reruns;
 use crate::model::scope::Membership;
 use crate::model::workload::{Owned, Workload};
@@ -221,6 +222,9 @@ impl<'a> Case<'a> {
             && published.scope.workload_kind(&kind.api_version, &kind.kind).is_none()
         {
             return Some(Why::KindNotWatched(kind.to_string()));
+        }
+        if published.participation.reload == Reloading::Off {
+            return Some(Why::ReloadOff);
         }
         published.participation.ignored.contains(&id.kind).then_some(Why::KindIgnored(id.kind))
     }

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// A Program is a Go module in a folder of its own, so that one's dependencies can't move another's.
+// A Program is a Go module in a folder of its own, so that one's dependencies can't move another's. Without a package
+// there is nothing to build, and its link is to the folder that extra fills.
 type Program struct {
 	folder  string   // beside this one; also the name of the binary
 	pkg     string   // what to build in it
@@ -48,6 +49,22 @@ var programs = []Program{
 			return " -X sigs.k8s.io/kwok/pkg/consts.Version=" + version
 		},
 		extra: collectStages,
+	},
+	{
+		folder:  "helm",
+		pkg:     "helm.sh/helm/v4/cmd/helm",
+		version: "helm.sh/helm/v4",
+		links:   []string{"helm"},
+		ldflags: func(version string) string {
+			return " -X helm.sh/helm/v4/internal/version.version=" + version
+		},
+	},
+	{
+		folder:  "prometheus-operator",
+		version: "github.com/prometheus-operator/prometheus-operator",
+		links:   []string{"prometheus-operator"},
+		ldflags: func(string) string { return "" },
+		extra:   collectMonitors,
 	},
 }
 
@@ -123,10 +140,15 @@ func (p Program) build(ctx context.Context, folder, target string) error {
 	}
 	return wholeOrNothing(target, func(dir string) error {
 		defer progress("building " + p.folder + " " + version)()
-		_, err := goTool(ctx, folder, "build", "-trimpath", "-buildvcs=false",
-			"-ldflags", "-s -w"+p.ldflags(version), "-o", filepath.Join(dir, p.folder), p.pkg)
-		if err != nil || p.extra == nil {
-			return err
+		if p.pkg != "" {
+			_, err := goTool(ctx, folder, "build", "-trimpath", "-buildvcs=false",
+				"-ldflags", "-s -w"+p.ldflags(version), "-o", filepath.Join(dir, p.folder), p.pkg)
+			if err != nil {
+				return err
+			}
+		}
+		if p.extra == nil {
+			return nil
 		}
 		module, err := goList(ctx, folder, "{{.Dir}}", p.version)
 		if err != nil {
@@ -155,6 +177,25 @@ func collectStages(source, module, dir string) error {
 		all.WriteString("\n---\n")
 	}
 	return os.WriteFile(filepath.Join(dir, stagesFile), all.Bytes(), 0o644)
+}
+
+// collectMonitors takes the custom resource definitions of what a chart may hold for Prometheus.
+func collectMonitors(_, module, dir string) error {
+	target := filepath.Join(dir, "prometheus-operator")
+	if err := os.Mkdir(target, 0o755); err != nil {
+		return err
+	}
+	for _, plural := range []string{"podmonitors", "servicemonitors", "prometheusrules"} {
+		name := "monitoring.coreos.com_" + plural + ".yaml"
+		content, err := os.ReadFile(filepath.Join(module, "example/prometheus-operator-crd", name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(target, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func goList(ctx context.Context, folder, format, module string) (string, error) {

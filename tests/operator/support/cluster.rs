@@ -1,4 +1,4 @@
-//! A real control plane with the CRD and the roles of `deploy/`, for one test or for many.
+//! A real control plane with what `deploy/install.yaml` installs, for one test or for many.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,19 @@ use super::minder::Minder;
 /// A cluster, which stops when it is dropped, or when this process ends.
 pub struct Cluster {
     dir: PathBuf,
-    kubectl: PathBuf,
+    bin: PathBuf,
     _minder: Minder,
 }
 
 /// What a cluster holds before a test begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Installed {
-    /// The CRD, and all that is in `deploy/`.
+    /// All that is in `deploy/install.yaml`, with the policies for the operator's account.
     Everything,
     /// The CRD is missing.
     NoCrd,
+    /// Nothing.
+    Nothing,
 }
 
 impl Cluster {
@@ -44,12 +46,14 @@ impl Cluster {
         let minder = Minder::at_the_end(&[script().as_ref(), "stop".as_ref(), dir.as_ref()]);
         tool(&["start", dir.to_str().unwrap()], flags);
         let bin = tool(&["bin"], &[]);
-        let cluster = Self { dir, kubectl: Path::new(bin.trim()).join("kubectl"), _minder: minder };
+        let cluster = Self { dir, bin: bin.trim().into(), _minder: minder };
+        if installed != Installed::Nothing {
+            let is_wanted = |kind: &str| installed == Installed::Everything || kind != "CustomResourceDefinition";
+            cluster.kubectl_reading(&install_yaml(is_wanted), &["apply", "--filename=-"]);
+        }
         if installed == Installed::Everything {
-            cluster.kubectl(&["apply", "-f", repository("crds").to_str().unwrap()]);
             cluster.kubectl(&["wait", "--for=condition=Established", "crd/driftreports.restamp.dev"]);
         }
-        cluster.kubectl(&["apply", "-f", repository("deploy").to_str().unwrap()]);
         cluster
     }
 
@@ -107,17 +111,41 @@ impl Cluster {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What the chart makes in one template, with these values.
+    pub fn rendered(&self, template: &str, values: &[&str]) -> String {
+        let show = format!("--show-only=templates/{template}.yaml");
+        let values = values.iter().map(|value| format!("--set={value}"));
+        let output =
+            self.helm().args(["template", "restamp", "deploy/helm/restamp", &show]).args(values).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The real helm, in the operator's namespace and in the repository's folder.
+    pub fn helm(&self) -> Command {
+        let mut helm = Command::new(self.bin.join("helm"));
+        // None of what the user has, nor of other tests.
+        helm.env("HELM_CACHE_HOME", self.dir.join("helm")).env("HELM_CONFIG_HOME", self.dir.join("helm"));
+        helm.env("HELM_DATA_HOME", self.dir.join("helm")).env("KUBECONFIG", self.kubeconfig());
+        helm.args(["--namespace", "restamp-system"]).current_dir(repository("")).stdin(Stdio::null());
+        helm
+    }
+
+    /// The folder of the programs.
+    pub fn bin(&self) -> &Path {
+        &self.bin
+    }
+
     /// Runs a command in a shell, as a person does who has kubectl.
     pub fn shell(&self, command: &str) -> Output {
         let own = std::env::var_os("PATH").unwrap_or_default();
-        let bin = self.kubectl.parent().unwrap().to_owned();
-        let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&own))).unwrap();
+        let path = std::env::join_paths(std::iter::once(self.bin.clone()).chain(std::env::split_paths(&own))).unwrap();
         Command::new("sh").args(["-c", command]).env("PATH", path).stdin(Stdio::null()).output().unwrap()
     }
 
     /// Runs kubectl, which may fail.
     pub fn kubectl_with(&self, kubeconfig: &Path, args: &[&str], input: &str) -> Output {
-        let mut child = Command::new(&self.kubectl)
+        let mut child = Command::new(self.bin.join("kubectl"))
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .arg("--request-timeout=90s")
@@ -147,6 +175,13 @@ pub fn shared() -> &'static Cluster {
 
 fn script() -> PathBuf {
     repository("tests/cluster/cluster")
+}
+
+/// The objects of these kinds in `deploy/install.yaml`.
+pub fn install_yaml(is_wanted: impl Fn(&str) -> bool) -> String {
+    let all = std::fs::read_to_string(repository("deploy/install.yaml")).unwrap();
+    let kind = |object: &str| object.lines().find_map(|line| line.strip_prefix("kind: ").map(str::to_owned)).unwrap();
+    all.split("\n---\n").filter(|object| is_wanted(&kind(object))).collect::<Vec<_>>().join("\n---\n")
 }
 
 pub fn repository(path: &str) -> PathBuf {

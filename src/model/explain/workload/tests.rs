@@ -11,7 +11,7 @@ use crate::model::config::Configs;
 use crate::model::custom::{self, CustomKind};
 use crate::model::explain::Rolls;
 use crate::model::explain::operator::tests::{published, well};
-use crate::model::participation::{Participation, Stakater};
+use crate::model::participation::{Participation, Reloading, Stakater};
 use crate::model::record::Record;
 use crate::model::report;
 use crate::model::rerun::Reruns;
@@ -162,6 +162,10 @@ fn all() -> Participation {
     Participation { unsaid: AutoReload::Everything, ..Participation::default() }
 }
 
+fn reload_off() -> Participation {
+    Participation { reload: Reloading::Off, ..all() }
+}
+
 fn ignoring() -> Participation {
     Participation { ignored: [WorkloadKind::Deployment].into(), ..Participation::default() }
 }
@@ -180,6 +184,7 @@ fn ignoring() -> Participation {
 #[case::flags_that_are_hidden(silent().hidden(), Rolls::Unknown, "FlagsUnknown")]
 #[case::flags_that_do_not_matter(opted_in().hidden(), Rolls::Yes, "OptedIn")]
 #[case::a_kind_that_is_left_out(opted_in().taking_part(ignoring()), Rolls::No, "KindIgnored")]
+#[case::nothing_at_all(opted_in().taking_part(reload_off()), Rolls::No, "ReloadOff")]
 #[case::a_custom_kind(rollout().scope(Scope { kinds: rollouts(), ..Scope::default() }), Rolls::Yes, "OptedIn")]
 #[case::a_custom_kind_without_the_flag(rollout().scope(Scope::default()), Rolls::No, "KindNotWatched")]
 #[case::a_custom_kind_where_flags_are_hidden(rollout().hidden(), Rolls::Unknown, "KindUnheard")]

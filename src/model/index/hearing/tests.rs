@@ -11,7 +11,7 @@ use crate::model::decide::Decision;
 use crate::model::index::{Event, Object};
 use crate::model::names::{ConfigKind, ResourceVersion, WorkloadKind};
 use crate::model::namespace::Namespace;
-use crate::model::participation::{Participation, Stakater};
+use crate::model::participation::{Participation, Reloading, Stakater};
 use crate::model::scope::{Extent, Namespaces, Scope};
 use crate::model::watched::Watched;
 use rstest::rstest;
@@ -186,6 +186,14 @@ fn a_namespace_that_says_false_is_left_out_where_every_workload_takes_part() {
 #[test]
 fn a_kind_of_workload_that_is_ignored_is_off_whatever_it_says() {
     let participation = Participation { ignored: [WorkloadKind::Deployment].into(), ..everybody() };
+    let workload = deployment("w").build();
+    let id = workload.id.clone();
+    assert!(!is_adopted(&index(participation, Scope::default(), workload, vec![]), &id));
+}
+
+#[test]
+fn where_nothing_is_rolled_every_workload_is_off_whatever_it_says() {
+    let participation = Participation { reload: Reloading::Off, ..everybody() };
     let workload = deployment("w").build();
     let id = workload.id.clone();
     assert!(!is_adopted(&index(participation, Scope::default(), workload, vec![]), &id));
