@@ -19,7 +19,8 @@ import (
 // Options are what a user may choose.
 type Options struct {
 	Kwok         bool
-	Nodes        int
+	Nodes        int    // of kwok
+	Node         bool   // a real one
 	FeatureGates string // of the API server, as its own flag takes them
 }
 
@@ -28,6 +29,7 @@ type Cluster struct {
 	Dir        string
 	Token      string
 	Components []Component // in the order in which they start
+	Node       *Node       // if it has a real one
 }
 
 // A Component is one process of a cluster. It comes back with the same flags, and so with the same ports.
@@ -63,17 +65,29 @@ func start(ctx context.Context, dir, bin string, options Options) (*Cluster, err
 			return nil, err
 		}
 	}
-	ports, err := freePorts(6)
+	ports, err := freePorts(portCount)
 	if err != nil {
 		return nil, err
 	}
 	cluster := &Cluster{Dir: dir, Token: randomToken()}
-	if err := cluster.writeCredentials(ports[apiServerPort]); err != nil {
-		return nil, err
+	host := loopback
+	if options.Node {
+		if cluster.Node, err = claimNode(ports[registryPort]); err != nil {
+			return nil, err
+		}
+		host, ports[apiServerPort] = cluster.Node.host(), 443 // as Service kubernetes has it
 	}
-	cluster.Components = components(dir, bin, ports, options)
+	cluster.Components = components(dir, bin, host, ports, options)
 	if err := cluster.save(); err != nil {
 		return nil, err
+	}
+	if err := cluster.writeCredentials(host, ports[apiServerPort]); err != nil {
+		return nil, err
+	}
+	if cluster.Node != nil {
+		if err := cluster.Node.writeFiles(dir, ports); err != nil {
+			return nil, err
+		}
 	}
 
 	err = cluster.bringUp(ctx, options)
@@ -103,6 +117,12 @@ func (c *Cluster) bringUp(ctx context.Context, options Options) error {
 		}
 	}
 
+	if options.Node {
+		// Before a pod needs them.
+		if err := c.fillRegistry(); err != nil {
+			return err
+		}
+	}
 	nodes := 0
 	if options.Kwok {
 		nodes = options.Nodes
@@ -125,6 +145,9 @@ func (c *Cluster) bringUp(ctx context.Context, options Options) error {
 		if err != nil {
 			return err
 		}
+	}
+	if options.Node {
+		return c.await(ctx, nodeName, "kubelet", func() error { return c.nodeIsReady(ctx, nodeName) })
 	}
 	return nil
 }
@@ -208,6 +231,9 @@ func (c *Cluster) killAll() error {
 	var all error
 	for _, component := range slices.Backward(c.Components) {
 		all = errors.Join(all, c.killNow(component))
+	}
+	if c.Node != nil {
+		all = errors.Join(all, c.Node.clean(c.Dir))
 	}
 	return all
 }

@@ -138,6 +138,58 @@ func componentsComeBack(t *testing.T, dir string, kubectl kubectlFunc) {
 	t.Logf("the next rollout took %.1f s", time.Since(began).Seconds())
 }
 
+// Containers really run, and nothing of them stays on the machine.
+func TestARealNode(t *testing.T) {
+	if err := nodeIsPossible(); err != nil {
+		t.Skipf("SKIPPED, as no real node can run here: %v", err)
+	}
+	bin := strings.TrimSpace(run(t, script, "bin"))
+	dir := filepath.Join(t.TempDir(), "cluster")
+	t.Cleanup(func() { exec.Command(script, "stop", dir).Run() })
+	began := time.Now()
+	kubeconfig := strings.TrimSpace(run(t, script, "start", dir, "--node"))
+	t.Logf("up after %.1f s", time.Since(began).Seconds())
+	kubectl := func(args ...string) string {
+		t.Helper()
+		return run(t, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	}
+
+	run(t, script, "push", dir, "app:2", "team/web:1")
+	began = time.Now()
+	kubectl("create", "deployment", "web", "--image=registry.test/team/web:1", "--replicas=2")
+	kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+	t.Logf("available after %.1f s", time.Since(began).Seconds())
+	if said := kubectl("exec", "deployment/web", "--", "/busybox", "echo", "hello"); said != "hello\n" {
+		t.Errorf("a command in a container said %q", said)
+	}
+	run(t, script, "restart", dir, "kubelet")
+	run(t, script, "restart", dir, "containerd")
+	kubectl("rollout", "restart", "deployment/web")
+	kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+
+	cluster, err := open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began = time.Now()
+	run(t, script, "stop", dir)
+	t.Logf("stopped after %.1f s", time.Since(began).Seconds())
+	if left := processes(dir); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	if left := cluster.Node.processes(dir); len(left) > 0 {
+		t.Errorf("processes are left in its pods: %v", left)
+	}
+	if left := mountsBelow(dir); len(left) > 0 {
+		t.Errorf("mounts are left: %v", left)
+	}
+	for _, path := range []string{"/sys/class/net/" + cluster.Node.bridge(), "/sys/fs/cgroup/" + cluster.Node.bridge(), "/sys/fs/cgroup/cpu/" + cluster.Node.bridge()} {
+		if exists(path) {
+			t.Errorf("%s is left", path)
+		}
+	}
+}
+
 func TestAFailedStartNamesTheComponent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	bin := t.TempDir()

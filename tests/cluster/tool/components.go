@@ -3,7 +3,11 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 )
+
+// loopback is where all listen, if there is no node.
+const loopback = "127.0.0.1"
 
 // The order of the ports that a cluster has.
 const (
@@ -13,19 +17,24 @@ const (
 	controllerManagerPort
 	schedulerPort
 	kwokPort
+	registryPort
+	containerdPort
+	kubeletPort
+	kubeletHealthzPort
+	portCount
 )
 
 // components lists the processes, in the order in which they start: etcd and the API server first.
 // Each has a flag with the cluster's folder in it, by which its process is known again.
-func components(dir, bin string, ports []int, options Options) []Component {
+func components(dir, bin, host string, ports []int, options Options) []Component {
 	in := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
 	plain := func(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", ports[port]) }
-	secure := func(port int) string { return fmt.Sprintf("https://127.0.0.1:%d", ports[port]) }
+	secure := func(port int) string { return fmt.Sprintf("https://%s:%d", host, ports[port]) }
 	port := func(port int) string { return fmt.Sprint(ports[port]) }
 
 	serving := func(at int) []string {
 		return []string{
-			"--bind-address=127.0.0.1",
+			"--bind-address=" + host,
 			"--secure-port=" + port(at),
 			"--tls-cert-file=" + in("pki", "server.crt"),
 			"--tls-private-key-file=" + in("pki", "server.key"),
@@ -62,7 +71,7 @@ func components(dir, bin string, ports []int, options Options) []Component {
 			Args: append(serving(apiServerPort),
 				"--etcd-servers="+plain(etcdPort),
 				// Else it looks for an address of the machine, which one without a network doesn't have.
-				"--advertise-address=127.0.0.1",
+				"--advertise-address="+host,
 				"--endpoint-reconciler-type=none",
 				"--client-ca-file="+in("pki", "ca.crt"),
 				"--token-auth-file="+in("pki", "tokens.csv"),
@@ -70,8 +79,10 @@ func components(dir, bin string, ports []int, options Options) []Component {
 				"--service-account-issuer=https://kubernetes.default.svc",
 				"--service-account-key-file="+in("pki", "service-accounts.key"),
 				"--service-account-signing-key-file="+in("pki", "service-accounts.key"),
-				"--service-cluster-ip-range=10.96.0.0/16",
+				"--service-cluster-ip-range="+serviceRange(host),
 				"--kubelet-preferred-address-types=InternalIP",
+				"--kubelet-client-certificate="+in("pki", "server.crt"),
+				"--kubelet-client-key="+in("pki", "server.key"),
 				"--allow-privileged=true",
 				"--delete-collection-workers=8", // namespaces go faster
 			),
@@ -100,13 +111,15 @@ func components(dir, bin string, ports []int, options Options) []Component {
 	if options.FeatureGates != "" {
 		list[1].Args = append(list[1].Args, "--feature-gates="+options.FeatureGates)
 	}
+	if options.Kwok || options.Node {
+		list = append(list, Component{
+			Name:  "kube-scheduler",
+			Args:  append(serving(schedulerPort), hurried...),
+			Ready: secure(schedulerPort) + "/healthz",
+		})
+	}
 	if options.Kwok {
 		list = append(list,
-			Component{
-				Name:  "kube-scheduler",
-				Args:  append(serving(schedulerPort), hurried...),
-				Ready: secure(schedulerPort) + "/healthz",
-			},
 			Component{
 				Name: "kwok", // its client has no limits
 				Args: []string{
@@ -120,10 +133,23 @@ func components(dir, bin string, ports []int, options Options) []Component {
 				Ready: plain(kwokPort) + "/healthz",
 			})
 	}
+	if options.Node {
+		list = append(list, nodeComponents(dir, host, ports)...)
+	}
 	for i := range list {
-		list[i].Path = filepath.Join(bin, list[i].Name)
+		if list[i].Path == "" {
+			list[i].Path = filepath.Join(bin, list[i].Name)
+		}
 	}
 	return list
+}
+
+// serviceRange holds the API server's address as its first, where that is a node's.
+func serviceRange(host string) string {
+	if host == loopback {
+		return "10.96.0.0/16"
+	}
+	return host[:strings.LastIndexByte(host, '.')] + ".0/24"
 }
 
 func stages(bin string) string {

@@ -20,7 +20,7 @@ func (c *Cluster) pki(name string) string { return filepath.Join(c.Dir, "pki", n
 
 // writeCredentials makes an authority of the cluster's own. The API server could sign its certificate itself, but rustls
 // refuses one that is its own authority.
-func (c *Cluster) writeCredentials(port int) error {
+func (c *Cluster) writeCredentials(host string, port int) error {
 	authority := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: "restamp test cluster"},
@@ -36,9 +36,9 @@ func (c *Cluster) writeCredentials(port int) error {
 		NotBefore:    authority.NotBefore,
 		NotAfter:     authority.NotAfter,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, // to kubelets it is a client
 		DNSNames:     []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)},
+		IPAddresses:  []net.IP{net.ParseIP(host), net.IPv4(10, 96, 0, 1)},
 	}
 
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -72,7 +72,7 @@ func (c *Cluster) writeCredentials(port int) error {
 		c.pki("ca.crt"):     authorityPEM,
 		c.pki("server.crt"): pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: serverDER}),
 		c.pki("tokens.csv"): fmt.Appendf(nil, "%s,admin,admin,system:masters\n", c.Token),
-		c.kubeconfig():      kubeconfig(port, authorityPEM, c.Token),
+		c.kubeconfig():      kubeconfig(host, port, authorityPEM, c.Token),
 	}
 	for name, key := range map[string]*ecdsa.PrivateKey{"server.key": serverKey, "service-accounts.key": serviceAccountsKey} {
 		der, err := x509.MarshalECPrivateKey(key)
@@ -89,7 +89,7 @@ func (c *Cluster) writeCredentials(port int) error {
 	return nil
 }
 
-func kubeconfig(port int, authority []byte, token string) []byte {
+func kubeconfig(host string, port int, authority []byte, token string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 current-context: test
@@ -102,13 +102,13 @@ contexts:
 clusters:
 - name: test
   cluster:
-    server: https://127.0.0.1:%d
+    server: https://%s:%d
     certificate-authority-data: %s
 users:
 - name: admin
   user:
     token: %s
-`, port, base64.StdEncoding.EncodeToString(authority), token)
+`, host, port, base64.StdEncoding.EncodeToString(authority), token)
 }
 
 func randomToken() string {

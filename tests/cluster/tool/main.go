@@ -17,17 +17,20 @@ const usage = `usage: cluster COMMAND
 
   build                           build what is missing
   bin                             print the folder of kubectl and the other programs; build them if they are missing
-  start DIR [--kwok] [--nodes N] [--feature-gates GATES]
+  start DIR [--kwok] [--nodes N] [--node] [--feature-gates GATES]
                                   start a cluster that keeps all its files in DIR; print the path of its kubeconfig
   restart DIR COMPONENT           stop a component if it runs, start it with the same flags, wait until it is ready
   kill DIR COMPONENT              send SIGKILL to a component, and leave it down
+  push DIR IMAGE NAME:TAG         copy an image into the registry of a node: one of its own, such as app:1, or what skopeo
+                                  reads, such as oci-archive:/path
   stop DIR                        stop the cluster and remove DIR
 
   --kwok     also run the scheduler, and kwok with fake nodes, so that pods become ready
   --nodes N  how many fake nodes (default 1)
+  --node     also run the scheduler, and a kubelet with containerd, so that containers run on this machine; needs root
   --feature-gates GATES  those of the API server, such as WatchList=false
 
-Components: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok.
+Components: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok; docker-registry, containerd, kubelet.
 `
 
 var errUsage = errors.New("usage")
@@ -58,14 +61,18 @@ func command(ctx context.Context, args []string) error {
 	if name == "start" {
 		flags.BoolVar(&options.Kwok, "kwok", false, "")
 		flags.IntVar(&options.Nodes, "nodes", options.Nodes, "")
+		flags.BoolVar(&options.Node, "node", false, "")
 		flags.StringVar(&options.FeatureGates, "feature-gates", "", "")
 	}
 	words, err := parse(flags, args)
-	if err != nil || len(words) != map[string]int{"start": 1, "stop": 1, "restart": 2, "kill": 2}[name] {
+	if err != nil || len(words) != map[string]int{"start": 1, "stop": 1, "restart": 2, "kill": 2, "push": 3}[name] {
 		return errUsage
 	}
 	if !options.Kwok && options.Nodes != 1 || options.Nodes < 0 {
 		return errors.New("--nodes needs --kwok, and a number that isn't negative")
+	}
+	if options.Kwok && options.Node {
+		return errors.New("--kwok plays nodes, and --node is a real one: choose one of them")
 	}
 	var dir string
 	if len(words) > 0 {
@@ -110,6 +117,12 @@ func command(ctx context.Context, args []string) error {
 			return err
 		}
 		return cluster.kill(words[1])
+	case "push":
+		cluster, err := open(dir)
+		if err != nil {
+			return err
+		}
+		return cluster.push(words[1], words[2])
 	case "stop":
 		return stop(dir)
 	default:

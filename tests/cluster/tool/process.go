@@ -92,11 +92,13 @@ func (c *Cluster) killNow(component Component) error {
 	if err := send(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
-	if !awaitGone(pid, 20*time.Second) {
+	if !awaitGone(pid, killPatience) {
 		return fmt.Errorf("%s (process %d) survived SIGKILL", component.Name, pid)
 	}
 	return nil
 }
+
+const killPatience = 20 * time.Second
 
 func awaitGone(pid int, limit time.Duration) bool {
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
