@@ -21,6 +21,7 @@ mod helm;
 mod leadership;
 mod lists;
 mod namespaces;
+mod node;
 mod options;
 mod others;
 mod permissions;

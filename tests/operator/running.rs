@@ -15,7 +15,7 @@ async fn at_once(turn: &Turn) -> Operator {
 }
 
 /// The finding of this type.
-fn finding<'a>(report: &'a Value, of_type: &str) -> Option<&'a Value> {
+pub fn finding<'a>(report: &'a Value, of_type: &str) -> Option<&'a Value> {
     report["status"]["findings"].as_array()?.iter().find(|finding| finding["type"] == of_type)
 }
 

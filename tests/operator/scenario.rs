@@ -7,7 +7,8 @@ use crate::support::manifests::{config_map, deployment, secret};
 use crate::support::namespace::stamp;
 use crate::support::{shared, shared_operator, turn};
 
-const KEPT: [(&str, &str); 6] = [
+/// What the Secret of the scenario holds from the first to the last.
+pub const KEPT: [(&str, &str); 6] = [
     ("REGISTRY_URL", "https://registry.example"),
     ("REGISTRY_TOKEN", "t-1"),
     ("LOG_LEVEL", "info"),
@@ -15,7 +16,8 @@ const KEPT: [(&str, &str); 6] = [
     ("CACHE_BUCKET", "build-cache"),
     ("NOTIFY_CHANNEL", "builds"),
 ];
-const REMOVED: [(&str, &str); 6] = [
+/// What is deleted from its manifest.
+pub const REMOVED: [(&str, &str); 6] = [
     ("BUILD_MATRIX_DEFAULT", "a"),
     ("BUILD_MATRIX_MAIN", "b"),
     ("BUILD_MATRIX_RELEASE", "c"),
@@ -27,8 +29,7 @@ const REMOVED: [(&str, &str); 6] = [
 #[tokio::test]
 async fn stale_keys_are_reported_a_changed_value_rolls_once_and_removing_them_resolves_it() {
     let ns = shared("tools").await;
-    let mut workload: Value = deployment("build-service").env_from_secret("build-service-secrets").build();
-    workload["spec"]["template"]["spec"]["containers"][0]["name"] = json!("build-service-node");
+    let workload = build_service();
     let twelve = [KEPT, REMOVED].concat();
     ns.apply(&[secret("build-service-secrets", &twelve), workload]);
     let history = ns.adopted(DEPLOYMENT, "build-service").await;
@@ -69,8 +70,7 @@ async fn stale_keys_are_reported_a_changed_value_rolls_once_and_removing_them_re
     let events = ns.events(DEPLOYMENT, "build-service", "Reloaded").await;
     assert_eq!(events, ["Reloading: key LOG_LEVEL of Secret build-service-secrets changed"]);
 
-    let without = REMOVED.map(|(key, _)| json!({"op": "remove", "path": format!("/data/{key}")}));
-    let patch = json!(without).to_string();
+    let patch = without_the_removed();
     ns.kubectl(&["patch", "secret", "build-service-secrets", "--type=json", "--patch", &patch]);
     ns.reloaded(DEPLOYMENT, "build-service", stamp(&workload)).await;
     ns.kubectl(&["wait", "--for=condition=InSync", "drift/secret-build-service-secrets", "--timeout=60s"]);
@@ -103,6 +103,18 @@ async fn a_resolved_report_goes_after_a_while() {
     ns.until_all(DRIFT_REPORT, "to be only the workload's", only_the_workload).await;
 }
 
-fn is_drifted(report: &Value) -> bool {
+/// The workload that reads it.
+pub fn build_service() -> Value {
+    let mut workload: Value = deployment("build-service").env_from_secret("build-service-secrets").build();
+    workload["spec"]["template"]["spec"]["containers"][0]["name"] = json!("build-service-node");
+    workload
+}
+
+/// The JSON patch that removes them from the live Secret.
+pub fn without_the_removed() -> String {
+    json!(REMOVED.map(|(key, _)| json!({"op": "remove", "path": format!("/data/{key}")}))).to_string()
+}
+
+pub fn is_drifted(report: &Value) -> bool {
     report["status"]["conditions"][0]["status"] == "False"
 }

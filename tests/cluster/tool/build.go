@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -25,6 +26,8 @@ type Program struct {
 	ldflags func(version string) string
 	// extra adds to dir what the program needs at run time, from its module in the module cache.
 	extra func(source, module, dir string) error
+	// oldest is a folder with other versions of the modules, for the oldest Kubernetes that we support.
+	oldest string
 }
 
 var programs = []Program{
@@ -39,6 +42,7 @@ var programs = []Program{
 			const at = " -X k8s.io/component-base/version."
 			return at + "gitVersion=" + version + at + "gitMajor=" + number[0] + at + "gitMinor=" + number[1]
 		},
+		oldest: "oldest",
 	},
 	{
 		folder:  "kwok",
@@ -74,10 +78,14 @@ func build(ctx context.Context) (bin string, err error) {
 	if source == "" || cache == "" {
 		return "", errors.New("run the script tests/cluster/cluster: it says where the sources and the cache are")
 	}
+	oldest, err := wantsOldest()
+	if err != nil {
+		return "", err
+	}
 	whole := sha256.New()
 	dirs := make([]string, len(programs))
 	for i, program := range programs {
-		key, err := program.key(filepath.Join(source, program.folder))
+		key, err := program.key(source, oldest)
 		if err != nil {
 			return "", err
 		}
@@ -101,7 +109,7 @@ func build(ctx context.Context) (bin string, err error) {
 		if exists(dirs[i]) {
 			continue
 		}
-		if err := program.build(ctx, filepath.Join(source, program.folder), dirs[i]); err != nil {
+		if err := program.build(ctx, source, oldest, dirs[i]); err != nil {
 			return "", fmt.Errorf("build %s: %w", program.folder, err)
 		}
 	}
@@ -117,11 +125,37 @@ func build(ctx context.Context) (bin string, err error) {
 	})
 }
 
+// wantsOldest says whether the cluster is to be one of the oldest Kubernetes that we support.
+func wantsOldest() (bool, error) {
+	const name = "RESTAMP_KUBERNETES"
+	switch which := os.Getenv(name); which {
+	case "", "newest":
+		return false, nil
+	case "oldest":
+		return true, nil
+	default:
+		return false, fmt.Errorf("%s is %q: it must be newest or oldest", name, which)
+	}
+}
+
 // key changes when something changes that the program is built from.
-func (p Program) key(folder string) (string, error) {
+func (p Program) key(source string, oldest bool) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, p.pkg, p.ldflags("v0.0.0"))
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	folders := []string{p.folder}
+	if oldest && p.oldest != "" {
+		folders = append(folders, p.oldest)
+	}
+	for _, folder := range folders {
+		if err := addFolder(sum, filepath.Join(source, folder)); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil)[:8]), nil
+}
+
+func addFolder(sum io.Writer, folder string) error {
+	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -130,18 +164,21 @@ func (p Program) key(folder string) (string, error) {
 		sum.Write(content)
 		return err
 	})
-	return fmt.Sprintf("%x", sum.Sum(nil)[:8]), err
 }
 
-func (p Program) build(ctx context.Context, folder, target string) error {
-	version, err := goList(ctx, folder, "{{.Version}}", p.version)
+func (p Program) build(ctx context.Context, source string, oldest bool, target string) error {
+	folder := goFolder{path: filepath.Join(source, p.folder)}
+	if oldest && p.oldest != "" {
+		folder.modfile = filepath.Join(source, p.oldest, "go.mod")
+	}
+	version, err := folder.list(ctx, "{{.Version}}", p.version)
 	if err != nil {
 		return err
 	}
 	return wholeOrNothing(target, func(dir string) error {
 		defer progress("building " + p.folder + " " + version)()
 		if p.pkg != "" {
-			_, err := goTool(ctx, folder, "build", "-trimpath", "-buildvcs=false",
+			_, err := folder.run(ctx, "build", "-trimpath", "-buildvcs=false",
 				"-ldflags", "-s -w"+p.ldflags(version), "-o", filepath.Join(dir, p.folder), p.pkg)
 			if err != nil {
 				return err
@@ -150,11 +187,11 @@ func (p Program) build(ctx context.Context, folder, target string) error {
 		if p.extra == nil {
 			return nil
 		}
-		module, err := goList(ctx, folder, "{{.Dir}}", p.version)
+		module, err := folder.list(ctx, "{{.Dir}}", p.version)
 		if err != nil {
 			return err
 		}
-		return p.extra(folder, module, dir)
+		return p.extra(folder.path, module, dir)
 	})
 }
 
@@ -198,19 +235,25 @@ func collectMonitors(_, module, dir string) error {
 	return nil
 }
 
-func goList(ctx context.Context, folder, format, module string) (string, error) {
+// A goFolder is where go runs: the folder of a module, perhaps with another go.mod than its own.
+type goFolder struct{ path, modfile string }
+
+func (f goFolder) list(ctx context.Context, format, module string) (string, error) {
 	// Without a download -m knows no folder.
-	if _, err := goTool(ctx, folder, "mod", "download", module); err != nil {
+	if _, err := f.run(ctx, "mod", "download", module); err != nil {
 		return "", err
 	}
-	out, err := goTool(ctx, folder, "list", "-m", "-f", format, module)
+	out, err := f.run(ctx, "list", "-m", "-f", format, module)
 	return strings.TrimSpace(out), err
 }
 
-func goTool(ctx context.Context, folder string, args ...string) (string, error) {
+func (f goFolder) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = folder
+	cmd.Dir = f.path
 	cmd.Env = append(os.Environ(), "GOWORK=off")
+	if f.modfile != "" {
+		cmd.Env = append(cmd.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -modfile="+f.modfile)
+	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -36,6 +36,11 @@ impl Cluster {
         Self::start_with(&[], installed)
     }
 
+    /// One with a real node, whose pods are containers on this machine. Nothing is installed.
+    pub fn start_with_a_real_node() -> Self {
+        Self::start_with(&["--node"], Installed::Nothing)
+    }
+
     /// One whose API server streams no lists, as those before 1.34. It has no node.
     pub fn start_without_streamed_lists() -> Self {
         Self::start_with(&["--feature-gates=WatchList=false"], Installed::Everything)
@@ -86,6 +91,11 @@ impl Cluster {
             std::fs::rename(partial, &path).unwrap();
         }
         path
+    }
+
+    /// Copies an image into the registry of the real node: one of its own, or what skopeo reads.
+    pub fn push(&self, image: &str, name: &str) {
+        tool(&["push", self.dir.to_str().unwrap(), image, name], &[]);
     }
 
     /// Kills a component of the control plane. It stays away until it is restarted.

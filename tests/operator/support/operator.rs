@@ -149,14 +149,24 @@ impl Drop for Operator {
 
 /// The end of what the operators of a cluster logged: what mentions this text, and the last lines of all.
 pub fn log_tail(cluster: &Cluster, mentioning: &str) -> String {
-    let logs = std::fs::read_dir(cluster.dir().join("log")).into_iter().flatten().flatten();
-    let ours = logs.map(|entry| entry.path()).filter(|path| file_name(path).starts_with("restamp-"));
+    let ours = operator_logs(cluster).into_iter();
     let newest = ours.max_by_key(|path| path.metadata().and_then(|metadata| metadata.modified()).ok());
     let log = newest.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let lines: Vec<&str> = log.lines().collect();
     let mentioned: Vec<&str> = lines.iter().filter(|line| line.contains(mentioning)).copied().collect();
     let tail = |lines: &[&str], many: usize| lines[lines.len().saturating_sub(many)..].join("\n");
     format!("{}\n--- and in all\n{}", tail(&mentioned, 30), tail(&lines, 15))
+}
+
+/// The logs of operators as processes, or in pods.
+fn operator_logs(cluster: &Cluster) -> Vec<PathBuf> {
+    let entries = |folder: PathBuf, prefix: &str| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.filter(|path| file_name(path).starts_with(prefix)).collect::<Vec<_>>()
+    };
+    let of_pods = entries(cluster.dir().join("log/pods"), "restamp-system_restamp-");
+    let of_pods = of_pods.into_iter().flat_map(|pod| entries(pod.join("restamp"), ""));
+    of_pods.chain(entries(cluster.dir().join("log"), "restamp-")).collect()
 }
 
 fn file_name(path: &Path) -> String {
