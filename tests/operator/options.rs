@@ -73,8 +73,8 @@ async fn the_change_cause_is_written_on_request_where_nobody_else_owns_it() {
     };
     assert!(poll(PATIENCE, is_allowed).await.is_ok());
     ns.apply(&[config_map("c", &[("K", "3")])]);
-    let free = ns.reloaded(DEPLOYMENT, "free", &stamp(&free)).await;
-    let owned = ns.reloaded(DEPLOYMENT, "owned", &stamp(&owned)).await;
+    let free = ns.reloaded(DEPLOYMENT, "free", stamp(&free)).await;
+    let owned = ns.reloaded(DEPLOYMENT, "owned", stamp(&owned)).await;
     assert_eq!(cause(&free), "restamp: key K of ConfigMap c changed");
     assert_eq!(cause(&owned), "version 1");
     assert_eq!(history.rollouts().await, 2);

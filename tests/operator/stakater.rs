@@ -64,6 +64,8 @@ async fn a_reloader_that_runs_is_told_of() {
     let mut reloader = deployment("my-reloader").build();
     reloader["metadata"]["labels"] = json!({"app.kubernetes.io/name": "reloader"});
     ns.apply(&[reloader]);
+    let role = turn.cluster().rendered("clusterrole", &["run.stakaterAnnotations=true"]);
+    turn.cluster().kubectl_reading(&role, &["apply", "--filename=-"]);
     let operator = turn.operator(&[("--stakater-annotations", "")]).await;
     ns.until_all(EVENT, "to tell of a Reloader", |events| events.iter().any(|event| event["reason"] == "ReloaderRuns"))
         .await;
