@@ -4,7 +4,7 @@ cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/restamp
 export CARGO_TARGET_DIR ?= $(cache)/target
 cargo_deny := $(cache)/tools/bin/cargo-deny-0.20.2
 
-.PHONY: help demo test bench lint fmt crd deploy cluster
+.PHONY: help demo test test-node compat image bench lint fmt crd deploy cluster
 
 help: ## Lists the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -16,8 +16,19 @@ test: lint cluster ## Everything that CI checks.
 	cd tests/cluster/tool && GOWORK=off go vet ./... && GOWORK=off go test -count=1 -v ./...
 	cargo build --locked --tests
 	@# Most of these tests wait, and not for the processor.
-	RUST_TEST_THREADS=8 cargo test --locked
+	RUST_TEST_THREADS=8 cargo test --locked -- --skip node::
+	tests/node --if-possible
 	demo/demo
+
+test-node: cluster ## Tests the image and the chart on a real node; needs root.
+	tests/node
+
+compat: ## Tests with the oldest Kubernetes that is supported; the first time, its build takes 8 minutes.
+	RESTAMP_KUBERNETES=oldest tests/cluster/cluster build
+	RESTAMP_KUBERNETES=oldest RUST_TEST_THREADS=8 cargo test --locked --test operator -- --skip node::
+
+image: ## Builds the operator's image, as an OCI archive.
+	deploy/image $(cache)/image/restamp.tar
 
 bench: cluster ## Measures the operator on a local control plane, beside its limits; takes half an hour.
 	bench/bench
@@ -26,7 +37,7 @@ lint: $(cargo_deny) ## Formats, lints, dependencies, shell scripts.
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	$(cargo_deny) --locked check licenses bans sources
-	@if command -v shellcheck >/dev/null; then shellcheck demo/demo tests/cluster/cluster bench/bench deploy/render .ci/run; \
+	@if command -v shellcheck >/dev/null; then shellcheck demo/demo tests/cluster/cluster tests/node bench/bench deploy/image deploy/render .ci/run; \
 	else echo 'shellcheck is not installed (in Debian: apt-get install shellcheck): the scripts are not checked'; fi
 
 fmt: ## Formats the code.

@@ -21,6 +21,7 @@ const usage = `usage: cluster COMMAND
                                   start a cluster that keeps all its files in DIR; print the path of its kubeconfig
   restart DIR COMPONENT           stop a component if it runs, start it with the same flags, wait until it is ready
   kill DIR COMPONENT              send SIGKILL to a component, and leave it down
+  check-node                      say what is missing for a real node on this machine
   push DIR IMAGE NAME:TAG         copy an image into the registry of a node: one of its own, such as app:1, or what skopeo
                                   reads, such as oci-archive:/path
   stop DIR                        stop the cluster and remove DIR
@@ -117,6 +118,8 @@ func command(ctx context.Context, args []string) error {
 			return err
 		}
 		return cluster.kill(words[1])
+	case "check-node":
+		return nodeIsPossible()
 	case "push":
 		cluster, err := open(dir)
 		if err != nil {

@@ -26,6 +26,8 @@ type Node struct {
 //go:embed node
 var nodeFiles embed.FS
 
+const ipProgram = "/sbin/ip"
+
 // nodePrograms are those that it needs beside our own, and the packages of Debian that have them.
 var nodePrograms = map[string]string{
 	"/usr/bin/buildah":         "buildah",
@@ -34,7 +36,7 @@ var nodePrograms = map[string]string{
 	"/usr/bin/skopeo":          "skopeo",
 	"/usr/lib/cni/bridge":      "containernetworking-plugins",
 	"/usr/sbin/runc":           "runc",
-	"/sbin/ip":                 "iproute2",
+	ipProgram:                  "iproute2",
 	"/bin/busybox":             "busybox-static",
 }
 
@@ -57,7 +59,12 @@ func nodeIsPossible() error {
 		slices.Sort(missing)
 		return fmt.Errorf("programs are missing for a node: apt-get install --no-install-recommends %s", strings.Join(missing, " "))
 	}
-	return nil
+	// A container's root often may not.
+	try := fmt.Sprintf("try-%d", os.Getpid())
+	if err := perform(ipProgram, "link", "add", try, "type", "bridge"); err != nil {
+		return fmt.Errorf("a node needs more rights than root has here: %w", err)
+	}
+	return perform(ipProgram, "link", "delete", try)
 }
 
 // claimNode finds a number that nobody has. Making the bridge is what claims it.
@@ -68,7 +75,7 @@ func claimNode(registryPort int) (*Node, error) {
 	var err error
 	for number := 200; number < 250; number++ {
 		node := &Node{Number: number, Registry: fmt.Sprintf("127.0.0.1:%d", registryPort)}
-		if err = perform("ip", "link", "add", node.bridge(), "type", "bridge"); err != nil {
+		if err = perform(ipProgram, "link", "add", node.bridge(), "type", "bridge"); err != nil {
 			continue
 		}
 		if err = node.raise(); err == nil {
@@ -80,17 +87,17 @@ func claimNode(registryPort int) (*Node, error) {
 }
 
 func (n *Node) raise() error {
-	if err := perform("ip", "address", "add", n.host()+"/16", "dev", n.bridge()); err != nil {
+	if err := perform(ipProgram, "address", "add", n.host()+"/16", "dev", n.bridge()); err != nil {
 		return err
 	}
-	return perform("ip", "link", "set", n.bridge(), "up")
+	return perform(ipProgram, "link", "set", n.bridge(), "up")
 }
 
 func (n *Node) release() error {
 	if !exists("/sys/class/net/" + n.bridge()) {
 		return nil
 	}
-	return perform("ip", "link", "delete", n.bridge())
+	return perform(ipProgram, "link", "delete", n.bridge())
 }
 
 // nodeName is also what its pods say.
