@@ -172,7 +172,8 @@ async fn at_start_leaves_a_mounted_config_map_to_the_kubelet() {
 async fn a_tag_that_moved_gives_two_digests_until_all_pods_have_the_new_one() {
     let ns = on_the_node("moved").await;
     let image = format!("{}/app:stable", ns.name());
-    ns.cluster().push("app:1", &image);
+    // Those that no other test runs: a node that knows an image by several names shows any of them.
+    ns.cluster().push("app:2", &image);
     let mut workload = deployment("w").image(&format!("registry.example.org/{image}")).build();
     workload["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] = json!("Always");
     ns.apply(&[workload]);
@@ -180,7 +181,7 @@ async fn a_tag_that_moved_gives_two_digests_until_all_pods_have_the_new_one() {
     let report = ns.get(DRIFT_REPORT, "deployment-w").await.unwrap();
     assert_eq!(report["status"]["findings"], Value::Null);
 
-    ns.cluster().push("app:2", &image);
+    ns.cluster().push("app:3", &image);
     let pods = ns.pods("w").await;
     ns.kubectl(&["delete", "pod", pods[0]["metadata"]["name"].as_str().unwrap()]);
     ns.rolled_out(DEPLOYMENT, "w").await;

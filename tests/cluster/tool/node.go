@@ -176,7 +176,7 @@ func (n *Node) writeFiles(dir string, ports []int) error {
 }
 
 // The images that a node's registry has from the start. The first is what containerd.toml says.
-var nodeImages = []string{"pause:1", "app:1", "app:2"}
+var nodeImages = []string{"pause:1", "app:1", "app:2", "app:3"}
 
 // fillRegistry builds them. They differ in a label, and so in their digests.
 func (c *Cluster) fillRegistry() error {
