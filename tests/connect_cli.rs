@@ -32,4 +32,5 @@ fn no_cluster_is_one_sentence(
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
     assert!(said.contains(expected) && !said.contains("hunter2"), "{said}");
+    assert_eq!(said.matches(expected).count(), 1, "it is said once: {said}");
 }

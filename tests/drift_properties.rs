@@ -6,6 +6,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use proptest::prelude::*;
+use restamp::model::autoscaler::Autoscaling;
 use restamp::model::config::{Configs, SecretObject};
 use restamp::model::consumers::Consumers;
 use restamp::model::drift::{Drift, WorkloadSight, drift_of, drift_of_workload};
@@ -50,7 +51,7 @@ fn workload_drift(annotation: &str, managed_fields: Value) -> Option<Drift> {
         workload: &workload,
         configs: &configs,
         managers: &managers,
-        autoscaler: None,
+        autoscaling: Autoscaling::Off,
         own_pods: OwnPods { workload: &workload, pods: &[], replica_set: None },
         reloading: None,
         now: Timestamp::UNIX_EPOCH,

@@ -84,7 +84,7 @@ fn a_workload_is_explained_with_its_record() {
         "reload": {"state": "Current", "message": "", "instance": "restamp-system",
             "lastReload": {"time": "2026-11-30T12:00:00Z", "cause": "key K of Secret s changed"},
             "configs": [{"config": "Secret/s", "lastChanged": "2026-11-30T11:59:50Z", "absentSince": null, "open": null}]},
-        "noReload": null, "templateOf": null, "source": null,
+        "noReload": null, "noDrift": null, "notCompared": null, "podsStay": null, "templateOf": null, "source": null,
         "operator": {"namespace": "restamp-system", "version": "0.1.0", "running": "Yes", "remarks": []},
     });
     assert_eq!(explained, expected);
@@ -203,6 +203,8 @@ fn with_kinds() -> ApiServer {
     let bare = json!({"metadata": {"name": "bare", "namespace": "ns"}, "spec": {"replicas": 1}});
     let server =
         cluster().answer("/apis", 200, discovery).answer("/apis/a.example/v1/namespaces/ns/thingies/w", 200, thing);
+    let odd = json!({"metadata": {"name": "odd", "namespace": "ns"}, "spec": {"template": {"spec": {"containers": "hunter2"}}}});
+    let server = server.answer("/apis/a.example/v1/namespaces/ns/thingies/odd", 200, odd);
     server.answer("/apis/a.example/v1/namespaces/ns/thingies/bare", 200, bare)
 }
 
@@ -235,12 +237,22 @@ fn whether_a_custom_kind_rolls_is_unknown_where_the_flags_are_hidden() {
     "\"thing\" is the name of several kinds; choose one: thingies.a.example, things.b.example"
 )]
 #[case::no_template("th/bare", "Thing ns/bare has no pod template at spec.template")]
+#[case::not_installed(
+    "gadget.c.example/w",
+    "kind gadget.c.example is not installed in this cluster, so gadget.c.example/w can't be explained; install its custom \
+     resource definition"
+)]
+#[case::malformed(
+    "th/odd",
+    "cannot read Thing ns/odd: it does not have the form of an object with a pod template; compare"
+)]
 #[case::not_there("ro/w", "Rollout ns/w does not exist; see kubectl get rollout.argoproj.io --namespace ns")]
 fn a_custom_kind_that_cannot_be_explained_is_one_sentence(#[case] object: &str, #[case] says: &str) {
     let explain: Output = with_kinds().run(&["explain", object, "-n", "ns"]);
     let error = text(&explain.stderr);
     assert_eq!((explain.status.code(), text(&explain.stdout)), (Some(1), ""), "{error}");
     assert!(error.starts_with("error: ") && error.lines().count() == 1 && error.contains(says), "{error}");
+    assert!(!error.contains("hunter2"), "{error}");
 }
 
 #[test]
@@ -277,6 +289,36 @@ Operator: its version 0.1.0 is older than the custom resource definition's, 0.2.
 say; upgrade it
 ";
     assert!(text(&explain.stdout).ends_with(expected), "{}", text(&explain.stdout));
+}
+
+/// What an operator says that reports no drift.
+fn without_drift() -> Value {
+    let mut scope = scope("");
+    scope["data"]["drift"] = json!("off");
+    scope
+}
+
+#[test]
+fn that_the_operator_reports_no_drift_is_said_of_workloads_and_configs() {
+    let server = || cluster().answer(SCOPE, 200, without_drift()).answer(SECRET, 200, secret());
+    let expected = json!({"reason": "Off", "message": "the operator runs with --drift=off"});
+    for object in ["deploy/w", "secret/s"] {
+        let explain = server().run(&["explain", object, "-n", "ns", "-o", "json"]);
+        let explained: Value = serde_json::from_slice(&explain.stdout).unwrap();
+        assert_eq!(explained["noDrift"], expected, "{object}");
+        let table = server().run(&["explain", object, "-n", "ns"]);
+        let line = "Drift: not reported; the operator runs with --drift=off\n";
+        assert!(text(&table.stdout).contains(line), "{}", text(&table.stdout));
+    }
+}
+
+#[test]
+fn that_a_workload_is_paused_is_said() {
+    let mut paused = deployment("true");
+    paused["spec"]["paused"] = json!(true);
+    let explain = cluster().answer(DEPLOYMENT, 200, paused).run(&["explain", "deploy/w", "-n", "ns"]);
+    let line = "Pods stay when it rolls: it is paused: resume it, and its pods are replaced\n";
+    assert!(text(&explain.stdout).contains(line), "{}", text(&explain.stdout));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use jiff::Timestamp;
 use proptest::prelude::*;
+use restamp::model::autoscaler::Autoscaling;
 use restamp::model::config::Configs;
 use restamp::model::drift::{Drift, WorkloadSight, drift_of_workload};
 use restamp::model::managers::Managers;
@@ -43,7 +44,7 @@ fn drift(template: &str, asked: [&str; 2], image_ids: [&str; 2]) -> Drift {
     let configs = Configs::default();
     drift_of_workload(&WorkloadSight {
         managers: &Managers::default(),
-        autoscaler: None,
+        autoscaling: Autoscaling::Off,
         workload: &workload,
         configs: &configs,
         own_pods,

@@ -96,7 +96,22 @@ fn where_no_config_may_be_listed_there_is_nothing_to_scan() {
     let server = ApiServer::default().refuse(CONFIG_MAPS, 403, "Forbidden").refuse(SECRETS, 403, "Forbidden");
     let scan = server.run(&["scan", "-o", "json"]);
     assert_eq!(scan.status.code(), Some(1));
-    assert!(text(&scan.stderr).starts_with("error: listing ConfigMaps and Secrets is forbidden; grant list"));
+    let expected = "error: listing ConfigMaps and Secrets in all namespaces is forbidden; grant list on one of them there, or \
+                    try one namespace with --namespace\n";
+    assert_eq!(text(&scan.stderr), expected);
+}
+
+#[test]
+fn where_none_may_be_listed_in_the_namespace_it_is_named() {
+    let server = ApiServer::default().refuse("/api/v1/namespaces/a/configmaps?&limit=500", 403, "Forbidden").refuse(
+        &SECRETS.replace("/v1/", "/v1/namespaces/a/"),
+        403,
+        "Forbidden",
+    );
+    let scan = server.run(&["scan", "-n", "a"]);
+    let expected = "error: listing ConfigMaps and Secrets in namespace a is forbidden; grant list on one of them there, or \
+                    try another namespace with --namespace\n";
+    assert_eq!((scan.status.code(), text(&scan.stderr)), (Some(1), expected));
 }
 
 #[test]

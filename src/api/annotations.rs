@@ -20,6 +20,8 @@ pub const VERSION: &str = "restamp.dev/version";
 pub const RERUN: &str = "restamp.dev/rerun";
 /// On a Job that restamp made again: the installation that did, by its namespace. Its report went with the earlier Job.
 pub const MADE_BY: &str = "restamp.dev/made-by";
+/// On a Job that restamp made again: why. The record of that went with the earlier Job.
+pub const MADE_FOR: &str = "restamp.dev/made-for";
 /// On a config: `reload`, `drift` or `all`.
 pub const IGNORE: &str = "restamp.dev/ignore";
 /// On a config: keys that may be there without being declared.

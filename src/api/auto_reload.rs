@@ -67,7 +67,7 @@ pub struct InvalidAnnotation {
 }
 
 /// As many characters of a value are said.
-const LONGEST_VALUE: usize = 100;
+pub(super) const LONGEST_VALUE: usize = 100;
 
 impl InvalidAnnotation {
     /// This annotation, with what is wrong in it, and what to write instead.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::api::annotations::IGNORE;
+use crate::api::auto_reload::LONGEST_VALUE;
 use crate::api::stakater;
 use crate::api::vocabulary::Vocabulary;
 
@@ -63,7 +64,7 @@ impl FromStr for Ignore {
             "reload" => Ok(Self::Reload),
             "drift" => Ok(Self::Drift),
             "all" => Ok(Self::All),
-            _ => Err(UnknownIgnore { text: text.to_owned() }),
+            _ => Err(UnknownIgnore { text: text.chars().take(LONGEST_VALUE).collect() }),
         }
     }
 }

@@ -53,8 +53,12 @@ impl IgnoredFinding {
         let Some(pattern) = &self.at else { return self.r#type == finding.r#type };
         let key = finding.key.as_ref().map(|key| key.as_str());
         let container = finding.container.as_ref().map(|container| container.as_str());
-        let mut places = [key, finding.path.as_deref(), finding.object.as_deref(), container].into_iter().flatten();
-        self.r#type == finding.r#type && places.any(|place| pattern.matches(place))
+        // As the other annotations name it: `secret/s`.
+        let object = finding.object.as_deref();
+        let lowercase = object.and_then(|object| object.split_once('/'));
+        let lowercase = lowercase.map(|(kind, name)| format!("{}/{name}", kind.to_lowercase()));
+        let places = [key, finding.path.as_deref(), object, lowercase.as_deref(), container];
+        self.r#type == finding.r#type && places.into_iter().flatten().any(|place| pattern.matches(place))
     }
 }
 
@@ -101,13 +105,13 @@ mod tests {
 
     #[test]
     fn a_key_and_an_object_are_places_too() {
-        let (ignored, _) = read("StaleKey:CACHE_*, MissingReference:Secret/absent");
+        let (ignored, _) = read("StaleKey:CACHE_*, MissingReference:Secret/absent, OutdatedPods:configmap/Old*");
         let key = FindingStatus { key: Some("CACHE_1".into()), ..FindingStatus::new(FindingType::StaleKey) };
-        let object = Some("Secret/absent".to_owned());
-        assert!(
-            ignored.has(&key)
-                && ignored.has(&FindingStatus { object, ..FindingStatus::new(FindingType::MissingReference) })
-        );
+        let of = |r#type, object: &str| FindingStatus { object: Some(object.to_owned()), ..FindingStatus::new(r#type) };
+        let missing = ignored.has(&of(FindingType::MissingReference, "Secret/absent"));
+        let outdated =
+            ["ConfigMap/Older", "ConfigMap/older"].map(|object| ignored.has(&of(FindingType::OutdatedPods, object)));
+        assert_eq!((ignored.has(&key), missing, outdated), (true, true, [true, false]));
     }
 
     #[rstest]

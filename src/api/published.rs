@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use crate::api::auto_reload::AutoReload;
 use crate::model::custom::{self, KindName};
+use crate::model::drift_scope::{DriftScope, DriftSubjects};
 use crate::model::names::Name;
 use crate::model::participation::{Participation, Reloading, Stakater};
 use crate::model::rerun::Reruns;
@@ -30,6 +31,8 @@ pub struct Published {
     pub scope: Scope,
     /// Who takes part in reloading.
     pub participation: Participation,
+    /// Of what it reports drift.
+    pub drift: DriftScope,
     /// Whether it writes stamps.
     pub mode: Mode,
     /// What it can't read at present.
@@ -76,12 +79,14 @@ const RELOAD: &str = "reload";
 const RERUN_JOBS: &str = "rerunJobs";
 const STAKATER: &str = "stakaterAnnotations";
 const STAKATER_NAMESPACES: &str = "stakaterNamespaceSelector";
+const DRIFT: &str = "drift";
+const DRIFT_NAMESPACES: &str = "driftNamespaceSelector";
 const UNREAD: &str = "unread";
 
 impl Published {
     /// As the ConfigMap's data.
     pub fn to_data(&self) -> BTreeMap<String, String> {
-        let Self { version, scope, participation, mode, unread } = self;
+        let Self { version, scope, participation, drift, mode, unread } = self;
         let selector = |selector: Option<&LabelSelector>| selector.map(ToString::to_string).unwrap_or_default();
         let yes_or_no = |yes: bool| if yes { "true" } else { "false" }.to_owned();
         let stakater_namespaces = match &participation.stakater {
@@ -103,6 +108,8 @@ impl Published {
             (RERUN_JOBS, yes_or_no(participation.reruns == Reruns::Yes)),
             (STAKATER, yes_or_no(participation.stakater.is_anywhere())),
             (STAKATER_NAMESPACES, selector(stakater_namespaces)),
+            (DRIFT, drift.subjects.as_str().to_owned()),
+            (DRIFT_NAMESPACES, selector(drift.namespaces.as_ref())),
             (UNREAD, joined(unread, "\n")),
         ];
         entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -142,6 +149,10 @@ impl Published {
                 unsaid: if entries.flag(AUTO_RELOAD_ALL) { AutoReload::Everything } else { AutoReload::Off },
                 ignored: entries.list(IGNORED_WORKLOAD_KINDS, ",")?,
                 reruns: if entries.flag(RERUN_JOBS) { Reruns::Yes } else { Reruns::No },
+            },
+            drift: DriftScope {
+                subjects: entries.optional::<DriftSubjects>(DRIFT)?.unwrap_or_default(),
+                namespaces: entries.optional(DRIFT_NAMESPACES)?,
             },
             mode: if entries.required(MODE)? == Mode::DryRun.as_str() { Mode::DryRun } else { Mode::Live },
             unread: entries.list(UNREAD, "\n")?,
@@ -209,6 +220,7 @@ mod tests {
                 ignored: [WorkloadKind::DaemonSet, WorkloadKind::StatefulSet].into(),
                 reruns: Reruns::Yes,
             },
+            drift: DriftScope { subjects: DriftSubjects::All, namespaces: Some("team=x".parse().unwrap()) },
             mode: Mode::DryRun,
             unread: [
                 Unread { kind: "Secret".to_owned(), namespace: None, why: WhyUnread::Forbidden },
@@ -238,6 +250,7 @@ mod tests {
             version: "0.0.9".to_owned(),
             scope: Scope::default(),
             participation: Participation::default(),
+            drift: DriftScope::default(),
             mode: Mode::Live,
             unread: BTreeSet::new(),
         };
@@ -248,6 +261,7 @@ mod tests {
     #[case::nothing(&[], "namespaces")]
     #[case::a_selector_of_another_form(&[("namespaceSelector", "a b")], "namespaceSelector")]
     #[case::a_kind_of_another_form(&[("workloadKinds", "Rollout")], "workloadKinds")]
+    #[case::a_word_of_a_later_version(&[("drift", "some")], "drift")]
     fn another_config_map_is_not_taken_for_it(#[case] data: &[(&str, &str)], #[case] entry: &'static str) {
         let mut all = if data.is_empty() {
             BTreeMap::new()

@@ -7,9 +7,10 @@ use kube::Resource;
 use serde::Serialize;
 
 use crate::api::drift_report::DriftReport;
-use crate::model::autoscaler::Autoscaler;
+use crate::model::autoscaler::{Autoscalers, Autoscaling};
 use crate::model::config::{Config, Configs};
 use crate::model::consumers::{Consumers, WorkloadReads};
+use crate::model::custom::object::NoTemplate;
 use crate::model::helm::{ReleaseId, Releases};
 use crate::model::names::{ConfigId, ConfigKind, Name, Uid, WorkloadId};
 use crate::model::namespace::Namespace;
@@ -37,13 +38,15 @@ pub struct Inventory {
     /// The Helm releases, which come before the objects that name them.
     pub releases: Releases,
     /// What scales workloads.
-    pub autoscalers: Vec<Autoscaler>,
+    pub autoscalers: Autoscalers,
+    /// Whether that is not all that there is.
+    pub lacks_autoscalers: bool,
     /// The namespaces, where files hold them.
     pub namespaces: BTreeMap<Name, Namespace>,
     /// Our own reports, where files hold them.
     pub reports: Vec<DriftReport>,
-    /// The objects of wanted custom kinds that have no pod template.
-    pub without_template: BTreeSet<WorkloadId>,
+    /// The objects of wanted custom kinds of which no pod template is known, and why not.
+    pub without_template: BTreeMap<WorkloadId, NoTemplate>,
     /// How many objects are of a kind that says nothing here.
     pub passed_over: usize,
 }
@@ -151,8 +154,12 @@ impl Inventory {
     }
 
     /// What scales this workload.
-    pub fn autoscaler_of(&self, workload: &WorkloadId) -> Option<&Name> {
-        self.autoscalers.iter().find(|autoscaler| autoscaler.scales(workload)).map(|autoscaler| &autoscaler.name)
+    pub fn autoscaling(&self, workload: &WorkloadId) -> Autoscaling<'_> {
+        match self.autoscalers.of(workload) {
+            Some(autoscaler) => Autoscaling::By(autoscaler),
+            None if self.lacks_autoscalers => Autoscaling::Unknown,
+            None => Autoscaling::Off,
+        }
     }
 
     /// The configs.

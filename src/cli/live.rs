@@ -44,7 +44,7 @@ const PAGE_SIZE: u32 = 500;
 pub enum LiveError {
     /// There is no connection.
     #[error("{0}, or look at a file with --filename")]
-    Connect(#[from] ConnectError),
+    Connect(ConnectError),
     /// The API server does not answer.
     #[error("cannot reach the API server at {url}: {reason}; check that it runs, or choose another with --context")]
     Unreachable {
@@ -86,12 +86,21 @@ pub enum LiveError {
     },
     /// There is nothing that a scan could look at.
     #[error(
-        "listing ConfigMaps and Secrets is forbidden; grant list on one of them, or try one namespace with --namespace"
+        "listing ConfigMaps and Secrets {place} is forbidden; grant list on one of them there, or try {other} with --namespace",
+        place = .0.as_ref().map_or_else(|| "in all namespaces".to_owned(), |name| format!("in namespace {name}")),
+        other = if .0.is_some() { "another namespace" } else { "one namespace" }
     )]
-    NothingAllowed,
+    NothingAllowed(Option<Name>),
     /// The runtime did not start.
     #[error("cannot start the asynchronous runtime")]
     Runtime(#[source] std::io::Error),
+}
+
+// It tells its cause itself, which must not be told once more.
+impl From<ConnectError> for LiveError {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(error)
+    }
 }
 
 /// What the API server was asked for.
@@ -172,7 +181,7 @@ pub fn read(target: &Target, namespace: Option<&str>) -> Result<Live, LiveError>
         let mut lister = Lister::new(target.connect().await?, namespace.map(Name::from));
         lister.configs(None).await?;
         if lister.live.forbidden.len() == ConfigKind::WITH_KEYS.len() {
-            return Err(LiveError::NothingAllowed);
+            return Err(LiveError::NothingAllowed(lister.namespace));
         }
         lister.workloads().await?;
         lister.autoscalers().await?;
@@ -331,8 +340,14 @@ impl Lister {
 
     /// Lists what scales them.
     async fn autoscalers(&mut self) -> Result<(), LiveError> {
-        let add = |found: &mut Live, object: AutoscalerObject| found.inventory.autoscalers.extend(object.read());
-        self.list(AUTOSCALER, ListParams::default(), |_| None, add).await
+        let add = |found: &mut Live, object: AutoscalerObject| {
+            object.read().into_iter().for_each(|autoscaler| {
+                found.inventory.autoscalers.insert(autoscaler);
+            });
+        };
+        self.list(AUTOSCALER, ListParams::default(), |_| None, add).await?;
+        self.live.inventory.lacks_autoscalers = self.live.forbidden.contains(&AUTOSCALER);
+        Ok(())
     }
 
     async fn list_workloads<K>(&mut self, kind: WorkloadKind, read: fn(&K) -> Option<Workload>) -> Result<(), LiveError>

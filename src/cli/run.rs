@@ -24,6 +24,7 @@ use crate::model::policy::{Adopt, Edge, Policy};
 use crate::model::rerun::Reruns;
 use crate::model::scope::Scope;
 use crate::model::selector::LabelSelector;
+use crate::model::watched::Watched;
 use crate::operator::engine::Settings;
 use crate::operator::run::{Options, RunError};
 use crate::operator::write::ChangeCause;
@@ -61,7 +62,7 @@ pub struct Args {
     #[arg(long, default_value = "as-is", value_name = "WHAT")]
     adopt: Adopt,
     /// Of what drift is reported: consumed, which is workloads and the configs that they name; all, which is all configs too;
-    /// or off, which needs no rights on Jobs and CronJobs
+    /// or off, which needs no rights on Jobs, CronJobs and HorizontalPodAutoscalers
     #[arg(long, default_value = "consumed", value_name = "WHAT")]
     drift: DriftSubjects,
     /// Report drift in the namespaces with these labels only; what is rolled does not depend on it
@@ -124,9 +125,10 @@ pub enum Failure {
 
 impl Args {
     fn scope(&self) -> Scope {
-        // They are consumers in reports, and nothing else unless they are made again.
-        let is_unasked = self.drift == DriftSubjects::Off && !self.reruns();
-        let unasked = is_unasked.then_some([WorkloadKind::Job, WorkloadKind::CronJob]).into_iter().flatten().collect();
+        let jobs = [WorkloadKind::Job, WorkloadKind::CronJob].map(Watched::Workload);
+        // Jobs are consumers in reports, and nothing else unless they are made again.
+        let jobs = jobs.into_iter().filter(|_| !self.reruns());
+        let unasked = jobs.chain([Watched::Autoscaler]).filter(|_| self.drift == DriftSubjects::Off).collect();
         let mut scope = Scope { unasked, ..self.scope.clone().into() };
         if self.reload == Reloading::Off {
             // Its versions say what to roll, and nothing else.

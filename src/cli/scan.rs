@@ -21,6 +21,7 @@ use crate::model::explain::OwnedKeys;
 use crate::model::managers::Managers;
 use crate::model::names::{ConfigId, ConfigKind};
 use crate::model::report;
+use crate::model::workload::Workload;
 
 /// What `--exit-code` exits with if there is drift; 1 is for errors, and 2 for wrong usage.
 const DRIFT: u8 = 3;
@@ -105,7 +106,7 @@ impl Args {
                 Err(_) if matches!(kind, "Pod" | "ReplicaSet") => {
                     "the consumers of keys are not complete, and what pods run is not looked at"
                 }
-                Err(_) if kind == live::AUTOSCALER => "it is not noted which workloads they scale",
+                Err(_) if kind == live::AUTOSCALER => "nothing is claimed of how many pods workloads should have",
                 Err(_) => "the consumers of keys are not complete",
             };
             warn(log, &format!("listing {kind} objects is forbidden, so {effect}; grant list on them to change that"))?;
@@ -189,10 +190,10 @@ impl Found {
         let its_own = inventory.workloads().values().filter(|workload| workload.is_its_own());
         for workload in its_own.filter(|workload| args.looks_at(workload.id.namespace.as_str())) {
             self.workloads += 1;
-            let autoscaler = inventory.autoscaler_of(&workload.id);
+            let autoscaling = inventory.autoscaling(&workload.id);
             let drift = inventory.with_pods(workload, |own_pods| {
                 let sight =
-                    WorkloadSight { workload, configs, managers, autoscaler, own_pods, reloading: None, now: at };
+                    WorkloadSight { workload, configs, managers, autoscaling, own_pods, reloading: None, now: at };
                 drift_of_workload(&sight)
             });
             self.without_baseline += usize::from(drift.baseline == Baseline::None);
@@ -253,7 +254,8 @@ impl Found {
     /// What each finding means and the command that mends it, once for all that one command mends.
     fn explain(&self, connection: &[String], inventory: &Inventory, out: &mut impl Write) -> io::Result<()> {
         for report in &self.reports {
-            let patient = Patient { report, config: config_of(report, inventory), connection };
+            let (config, workload) = (config_of(report, inventory), workload_of(report, inventory));
+            let patient = Patient { report, config, workload, connection };
             let mut told = BTreeSet::new();
             for finding in report.status.iter().flat_map(|status| &status.findings) {
                 let command = remedy(&patient, finding);
@@ -324,6 +326,16 @@ fn config_of<'a>(report: &DriftReport, inventory: &'a Inventory) -> Option<&'a C
     let kind = report.spec.subject.kind.parse().ok()?;
     let namespace = report.metadata.namespace.as_deref()?.into();
     inventory.configs().get(&ConfigId { kind, namespace, name: report.spec.subject.name.clone() })
+}
+
+/// The workload that a report is about, if it is one.
+fn workload_of<'a>(report: &DriftReport, inventory: &'a Inventory) -> Option<&'a Workload> {
+    let subject = &report.spec.subject;
+    let namespace = report.metadata.namespace.as_deref()?;
+    let mut workloads = inventory.workloads().values();
+    workloads.find(|Workload { id, .. }| {
+        id.kind.as_str() == subject.kind && id.namespace.as_str() == namespace && id.name == subject.name
+    })
 }
 
 fn has_findings(report: &DriftReport) -> bool {

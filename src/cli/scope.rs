@@ -23,9 +23,9 @@ pub struct ScopeArgs {
     /// Look at the ConfigMaps and Secrets with these labels only
     #[arg(long, value_name = "LABELS")]
     config_selector: Option<LabelSelector>,
-    /// Don't look at this kind of config: ConfigMap, Secret or SecretProviderClass
+    /// Don't look at this kind of config: ConfigMap, Secret or SecretProviderClass; may be given more than once
     #[arg(long, value_name = "KIND")]
-    ignore_config_kind: Option<ConfigKind>,
+    ignore_config_kind: Vec<ConfigKind>,
     /// Roll this kind too, which has a pod template at spec.template; may be given more than once
     #[arg(long, value_name = "GROUP/VERSION/KIND")]
     workload_kind: Vec<KindName>,
@@ -90,6 +90,12 @@ mod tests {
         assert_eq!(scope(args), Some(Scope { namespaces, ..Scope::default() }));
     }
 
+    #[test]
+    fn kinds_of_config_are_ignored_one_by_one() {
+        let scope = scope("--ignore-config-kind Secret --ignore-config-kind SecretProviderClass").unwrap();
+        assert_eq!(scope.ignored, [ConfigKind::Secret, ConfigKind::SecretProviderClass].into());
+    }
+
     #[rstest]
     #[case("--namespace a,b")]
     #[case("--namespace -a")]
@@ -98,7 +104,6 @@ mod tests {
     #[case("--namespace-selector team=x=y=")]
     #[case("--config-selector (")]
     #[case("--ignore-config-kind Pod")]
-    #[case("--ignore-config-kind Secret --ignore-config-kind ConfigMap")]
     #[case("--workload-kind Rollout")]
     fn what_makes_no_sense_is_refused(#[case] args: &str) {
         assert_eq!(scope(args), None);

@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 use crate::api::auto_reload::AutoReload;
 use crate::api::opt_in::OptIn;
 use crate::model::adoption::Adoption;
+use crate::model::autoscaler::Autoscaling;
 use crate::model::config::{Config, Configs, Field, LiveValue};
 use crate::model::consumed::Consumed;
 use crate::model::consumption::Consumption;
@@ -33,7 +34,7 @@ use crate::model::policy::Policy;
 use crate::model::provider_class::{DRIVER, PodStatus, ProviderClasses};
 use crate::model::record::Record;
 use crate::model::rerun::{JobPhase, Overlap, Run, Schedule};
-use crate::model::workload::{Deadline, Owned, Progress, Revision, Strategy, Workload};
+use crate::model::workload::{ByHand, Deadline, Owned, Progress, Revision, Strategy, Workload};
 
 /// A pod's spec from JSON.
 pub(crate) fn pod(spec: serde_json::Value) -> PodSpec {
@@ -261,6 +262,7 @@ impl WorkloadBuilder {
             lever: Lever::Template,
             template_in: None,
             made_by: None,
+            made_for: None,
             images: Vec::new(),
             deadline: Deadline::Kept,
             template_written: None,
@@ -404,9 +406,9 @@ impl WorkloadBuilder {
         self
     }
 
-    /// Paused, `OnDelete`, or with a `partition`.
+    /// Paused.
     pub(crate) fn by_hand(mut self) -> Self {
-        self.workload.strategy = Strategy::ByHand;
+        self.workload.strategy = Strategy::ByHand(ByHand::Paused);
         self
     }
 
@@ -744,7 +746,15 @@ impl Scene {
             let Sight { workload, configs, now, .. } = *sight;
             let managers = &Managers::default();
             let own_pods = sight.own_pods();
-            look(&WorkloadSight { workload, configs, managers, autoscaler: None, own_pods, reloading: None, now })
+            look(&WorkloadSight {
+                workload,
+                configs,
+                managers,
+                autoscaling: Autoscaling::Off,
+                own_pods,
+                reloading: None,
+                now,
+            })
         })
     }
 

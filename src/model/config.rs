@@ -263,6 +263,8 @@ impl<E: Encoding> Raw<E> {
         let controller = controller_of(metadata.owner_references.as_deref());
         let data = live(self.data, Field::Data);
         let values = keys::tight(data.chain(live(self.binary_data, Field::BinaryData)).collect());
+        let is_empty = |key: &KeyName| values.get(key).is_some_and(|live| live.fingerprint.is_of_nothing());
+        let last_applied = annotations.last_applied.map_or(LastApplied::Absent, |raw| raw.about(&id, is_empty));
         let managed_fields = managed_fields::read(metadata.managed_fields.unwrap_or_default());
         let origin = Origin::of(&Marks {
             api_version: "v1",
@@ -280,7 +282,7 @@ impl<E: Encoding> Raw<E> {
             created: metadata.creation_timestamp.map(|time| time.0),
             settled: None,
             values,
-            last_applied: annotations.last_applied.map_or(LastApplied::Absent, |raw| raw.about(&id)),
+            last_applied,
             managed_fields,
             controller: controller.map(|owner| format!("{}/{}", owner.kind, owner.name)),
             annotations: annotations.kept,

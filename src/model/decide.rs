@@ -248,7 +248,7 @@ fn others_rollout(record: &Record, sight: &Sight<'_>) -> Option<Decision> {
         (Progress::Complete { .. }, _) => {
             leaves_only_proven_pods(record, sight) && delivered::unproven(record, sight).next().is_some()
         }
-        (Progress::InProgress, Strategy::ByHand) | (Progress::Unknown, _) => false,
+        (Progress::InProgress, Strategy::ByHand(_)) | (Progress::Unknown, _) => false,
     };
     let first = record.unanswered().map(|change| change.first_seen).min()?;
     waits.then(|| wait(first, OTHERS_AT_MOST, sight.now, WaitReason::OthersRollout)).flatten()

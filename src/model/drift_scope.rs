@@ -7,8 +7,8 @@ use crate::model::names::Name;
 use crate::model::policy::UnknownChoice;
 use crate::model::selector::LabelSelector;
 
-/// Its objects are the cluster's own.
-const NOT_LOOKED_AT: &str = "kube-system";
+/// The namespace whose objects are the cluster's own.
+pub const CLUSTERS_OWN: &str = "kube-system";
 
 /// Of what drift is reported, as the flags say.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,16 +31,25 @@ pub enum DriftSubjects {
     Off,
 }
 
+impl DriftSubjects {
+    const ALL: [Self; 3] = [Self::Consumed, Self::All, Self::Off];
+
+    /// As the flag has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Consumed => "consumed",
+            Self::All => "all",
+            Self::Off => "off",
+        }
+    }
+}
+
 impl FromStr for DriftSubjects {
     type Err = UnknownChoice;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "consumed" => Ok(Self::Consumed),
-            "all" => Ok(Self::All),
-            "off" => Ok(Self::Off),
-            _ => Err(UnknownChoice { expected: "consumed, all or off" }),
-        }
+        let known = Self::ALL.into_iter().find(|subjects| subjects.as_str() == word);
+        known.ok_or(UnknownChoice { expected: "consumed, all or off" })
     }
 }
 
@@ -49,7 +58,7 @@ impl DriftScope {
     pub fn covers(&self, namespace: &Name, labels: Option<&BTreeMap<String, String>>) -> bool {
         let has_labels = |selector: &LabelSelector| labels.is_some_and(|labels| selector.match_all(labels));
         self.subjects != DriftSubjects::Off
-            && namespace.as_str() != NOT_LOOKED_AT
+            && namespace.as_str() != CLUSTERS_OWN
             && self.namespaces.as_ref().is_none_or(has_labels)
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::model::autoscaler::{Autoscaler, AutoscalerId, Autoscalers, Autoscaling};
 use crate::model::config::{Config, Configs};
 use crate::model::digest::Keyring;
 use crate::model::index::lists::{Ended, Lists};
@@ -45,6 +46,8 @@ pub enum Object {
     Namespace(Namespace),
     /// What a pod holds of a SecretProviderClass.
     ProviderClassStatus(PodStatus),
+    /// A HorizontalPodAutoscaler.
+    Autoscaler(Autoscaler),
 }
 
 /// A record as it was stored.
@@ -68,6 +71,7 @@ enum Identity {
     Uid(Uid),
     Namespace(Name),
     ProviderClassStatus(StatusId),
+    Autoscaler(AutoscalerId),
 }
 
 /// What a watch saw.
@@ -142,6 +146,7 @@ pub struct Index {
     unplaced: HashMap<Uid, Name>,
     stored: HashMap<WorkloadId, StoredRecord>,
     namespaces: HashMap<Name, Namespace>,
+    autoscalers: Autoscalers,
     lists: Lists,
 }
 
@@ -173,6 +178,7 @@ impl Index {
             unplaced: HashMap::new(),
             stored: HashMap::new(),
             namespaces: HashMap::new(),
+            autoscalers: Autoscalers::default(),
         }
     }
 
@@ -208,6 +214,15 @@ impl Index {
     /// The workloads that name this config.
     pub fn consumers(&self, config: &ConfigId) -> impl Iterator<Item = &Tracked> {
         self.consumers.get(config).into_iter().flatten().filter_map(|id| self.workload(id))
+    }
+
+    /// What is known of who scales this workload.
+    pub fn autoscaling(&self, workload: &WorkloadId) -> Autoscaling<'_> {
+        match self.autoscalers.of(workload) {
+            Some(autoscaler) => Autoscaling::By(autoscaler),
+            None if self.lists.is_synced_in(Watched::Autoscaler, &workload.namespace) => Autoscaling::Off,
+            None => Autoscaling::Unknown,
+        }
     }
 
     /// Whether this kind has had its first full list.
@@ -304,6 +319,10 @@ impl Index {
             Watched::Workload(_) => Box::new(workloads),
             Watched::Report => Box::new(reports.cloned().map(Identity::Workload)),
             Watched::Namespace => Box::new(self.namespaces.keys().cloned().map(Identity::Namespace)),
+            Watched::Autoscaler => {
+                let autoscalers = self.autoscalers.ids().filter(|id| extent.covers(&id.namespace));
+                Box::new(autoscalers.cloned().map(Identity::Autoscaler))
+            }
         }
     }
 
@@ -336,6 +355,7 @@ impl Index {
                 let class = self.classes.insert(status);
                 self.look_at_consumers(&class, now, work);
             }
+            Object::Autoscaler(autoscaler) => self.insert_autoscaler(autoscaler, work),
         }
     }
 
@@ -469,7 +489,25 @@ impl Index {
                     self.look_at_consumers(&gone.class, now, work);
                 }
             }
+            Identity::Autoscaler(id) => {
+                let gone = self.autoscalers.remove(id);
+                work.workloads.extend(gone.and_then(|gone| self.scaled_by(&gone)));
+            }
         }
+    }
+
+    /// One writes its status every few seconds, which says nothing new.
+    fn insert_autoscaler(&mut self, autoscaler: Autoscaler, work: &mut Work) {
+        let before = self.autoscalers.insert(autoscaler.clone());
+        if before.as_ref() != Some(&autoscaler) {
+            let scaled = [before, Some(autoscaler)].into_iter().flatten();
+            work.workloads.extend(scaled.filter_map(|autoscaler| self.scaled_by(&autoscaler)));
+        }
+    }
+
+    /// The workload that this one scales, if it is there.
+    fn scaled_by(&self, autoscaler: &Autoscaler) -> Option<WorkloadId> {
+        autoscaler.target(&self.scope).filter(|id| self.workloads.contains_key(id))
     }
 
     /// A ReplicaSet or pod that was a workload of its own got a controller.
@@ -497,6 +535,7 @@ impl Object {
             Self::Report(stored) => Identity::Workload(stored.workload.clone()),
             Self::Namespace(namespace) => Identity::Namespace(namespace.name.clone()),
             Self::ProviderClassStatus(status) => Identity::ProviderClassStatus(status.id.clone()),
+            Self::Autoscaler(autoscaler) => Identity::Autoscaler(autoscaler.id.clone()),
         }
     }
 
@@ -510,6 +549,7 @@ impl Object {
             Self::Report(stored) => &stored.workload.namespace,
             Self::Namespace(namespace) => &namespace.name,
             Self::ProviderClassStatus(status) => &status.id.namespace,
+            Self::Autoscaler(autoscaler) => &autoscaler.id.namespace,
         }
     }
 
@@ -522,7 +562,8 @@ impl Object {
             | Self::ReplicaSet(_)
             | Self::Report(_)
             | Self::Namespace(_)
-            | Self::ProviderClassStatus(_) => None,
+            | Self::ProviderClassStatus(_)
+            | Self::Autoscaler(_) => None,
         }
     }
 }

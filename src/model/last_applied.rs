@@ -84,15 +84,15 @@ impl<E: Encoding> RawLastApplied<E> {
         Self(serde_json::from_str(text).ok().map(|Object(manifest)| manifest))
     }
 
-    /// What it says about this object.
-    pub(crate) fn about(self, config: &ConfigId) -> LastApplied {
+    /// What it says about this object, whose keys without content these are.
+    pub(crate) fn about(self, config: &ConfigId, is_empty: impl Fn(&KeyName) -> bool) -> LastApplied {
         let Some(manifest) = self.0 else {
             return LastApplied::Broken;
         };
         if !manifest.is_of(config) {
             return LastApplied::Foreign;
         }
-        LastApplied::Declares(manifest.keys())
+        LastApplied::Declares(manifest.keys_where_null(is_empty))
     }
 }
 
@@ -104,32 +104,36 @@ impl<E: Encoding> Manifest<E> {
             && self.metadata.0.namespace.as_ref() == Some(&config.namespace)
     }
 
-    /// The declared keys. A null asks for removal; `stringData` wins over `data`, as the API server has it.
-    fn keys(self) -> KeyMap<Fingerprint> {
-        self.keys_with(None)
+    /// The declared keys; `stringData` wins over `data`, as the API server has it.
+    ///
+    /// To `kubectl apply` a null asks for removal. `kubectl create` and `replace` with `--save-config` and server-side apply
+    /// send it, and the API server then makes an empty value of it: such a one is as declared.
+    fn keys_where_null(self, is_empty: impl Fn(&KeyName) -> bool) -> KeyMap<Fingerprint> {
+        let mut keys = BTreeMap::new();
+        declare(&mut keys, self.data, &is_empty);
+        declare(&mut keys, self.binary_data, &is_empty);
+        declare(&mut keys, self.string_data, &is_empty);
+        keys::tight(keys)
     }
 
     /// The same where a null is a placeholder: whoever creates an object with one, as Helm does, gets an empty value.
     pub(crate) fn keys_and_nulls(self) -> KeyMap<Fingerprint> {
-        self.keys_with(Some(Fingerprint::of(b"")))
-    }
-
-    fn keys_with(self, null: Option<Fingerprint>) -> KeyMap<Fingerprint> {
-        let mut keys = BTreeMap::new();
-        declare(&mut keys, self.data, null);
-        declare(&mut keys, self.binary_data, null);
-        declare(&mut keys, self.string_data, null);
-        keys::tight(keys)
+        self.keys_where_null(|_| true)
     }
 }
 
 fn declare<E>(
     keys: &mut BTreeMap<KeyName, Fingerprint>,
     field: Option<BTreeMap<KeyName, Option<Value<E>>>>,
-    null: Option<Fingerprint>,
+    null_is_empty: impl Fn(&KeyName) -> bool,
 ) {
-    let values = field.into_iter().flatten();
-    keys.extend(values.filter_map(|(key, value)| Some((key, value.map(|value| value.fingerprint).or(null)?))));
+    for (key, value) in field.into_iter().flatten() {
+        match value {
+            Some(value) => keys.insert(key, value.fingerprint),
+            None if null_is_empty(&key) => keys.insert(key, Fingerprint::of(b"")),
+            None => None,
+        };
+    }
 }
 
 #[cfg(test)]
@@ -143,14 +147,14 @@ mod tests {
     }
 
     fn read(text: &str) -> LastApplied {
-        RawLastApplied::<Base64>::parse(text).about(&secret())
+        RawLastApplied::<Base64>::parse(text).about(&secret(), |key| key.as_str() == "EMPTY")
     }
 
     #[test]
-    fn it_declares_the_keys_that_are_not_null() {
+    fn it_declares_the_keys_that_are_not_null_and_those_that_a_null_made_empty() {
         let text = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"ns"},
-            "data":{"A":"MQ==","GONE":null,"BOTH":"MQ=="},"stringData":{"B":"2","BOTH":"3"}}"#;
-        let declared = [("A", "1"), ("B", "2"), ("BOTH", "3")];
+            "data":{"A":"MQ==","GONE":null,"BOTH":"MQ=="},"stringData":{"B":"2","BOTH":"3","NONE":null,"EMPTY":null}}"#;
+        let declared = [("A", "1"), ("B", "2"), ("BOTH", "3"), ("EMPTY", "")];
         let keys = declared.into_iter().map(|(key, value)| (key.into(), Fingerprint::of(value.as_bytes())));
         assert_eq!(read(text), LastApplied::Declares(keys.collect()));
     }

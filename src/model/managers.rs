@@ -4,8 +4,11 @@
 //! the first word of the user agent where a client gives no manager. Where the names come from: kubectl's commands set
 //! theirs (`FieldManagerClientSideApply` and the like in its sources), Argo CD has `ArgoCDSSAManager`, Helm and Flux's Helm
 //! controller `kube.ManagedFieldsManager`, External Secrets `fieldOwnerTemplate`, sealed-secrets is called after its binary
-//! (bitnami/sealed-secrets issue 1682), and cert-manager and Terraform send a user agent. Reflector and replicator are not
-//! known by a name of their own: both write all keys of a copy, and count as anybody else does.
+//! (bitnami/sealed-secrets issue 1682), and cert-manager and Terraform send a user agent (`HashiCorp/1.0 Terraform/…` in its Kubernetes provider, whose typed
+//! resources patch what a plan found different). mittwald's replicator gives none, so that client-go sends its program's name;
+//! it updates whole objects, and notes in an annotation which keys it wrote, to remove them (`ReplicateDataFrom` in its
+//! sources). emberstack's Reflector replaces `data` as a whole (`ConfigMapMirror`), and its client for .NET sends no user
+//! agent: the API server calls that `unknown`, as it does everybody who sends none, so that nothing can be said of that name.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +64,7 @@ const fn known(name: &'static str, operation: Operation, role: Role, who: &'stat
 }
 
 /// Everybody who is known. Whoever is not here keeps its keys.
-pub const KNOWN: [Known; 36] = {
+pub const KNOWN: [Known; 38] = {
     use Operation::{Apply, Update};
     use Role::{Declares, Hand, Keeps, Leaves};
     [
@@ -110,6 +113,13 @@ pub const KNOWN: [Known; 36] = {
             Keeps,
             "cert-manager, which applies `tls.crt`, `tls.key` and `ca.crt`",
         ),
+        known(
+            "kubernetes-replicator",
+            Update,
+            Keeps,
+            "mittwald's replicator, which removes the keys that it wrote and that their source lost",
+        ),
+        known("replicator", Update, Keeps, "the same, as older images name it"),
         known("kubectl-edit", Update, Hand, "`kubectl edit`"),
         known("kubectl-patch", Update, Hand, "`kubectl patch`"),
         known("kubectl-set", Update, Hand, "`kubectl set`"),
@@ -237,6 +247,28 @@ impl Managers {
     }
 }
 
+/// What a hand can take out of a workload with its command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakesOut {
+    /// What it likes: it edits, patches, or replaces all.
+    Anything,
+    /// Variables and their values.
+    Variables,
+    /// Nothing that a manifest declares.
+    Nothing,
+}
+
+impl TakesOut {
+    /// What the hand of this name can.
+    pub fn by(hand: &Manager) -> Self {
+        match hand.as_str() {
+            "kubectl-set" => Self::Variables,
+            "kubectl-label" | "kubectl-annotate" | "kubectl-rollout" => Self::Nothing,
+            _ => Self::Anything,
+        }
+    }
+}
+
 /// Whether this owner applied the very manifest that a workload is compared with, server-side.
 pub(crate) fn applied_manifest(owner: &FieldOwner) -> bool {
     owner.operation == Operation::Apply && (owner.wrote_manifest || owner.manager.as_str() == KUBECTL)
@@ -282,6 +314,7 @@ mod tests {
     #[case("controller", Operation::Update, Standing::Somebody)]
     #[case("HashiCorp", Operation::Update, Standing::Somebody)]
     #[case("Terraform", Operation::Apply, Standing::Somebody)]
+    #[case("kubernetes-replicator", Operation::Update, Standing::Somebody)]
     #[case("unknown", Operation::Update, Standing::Somebody)]
     fn an_owner_stands_where_the_table_has_it(
         #[case] manager: &str,

@@ -89,7 +89,10 @@ impl Record {
     /// started on the older one. A required config that appeared after the workload is not: the pods waited for it.
     pub fn adopt(sight: &Sight<'_>, keyring: &Keyring, why: Adoption) -> (Self, Adopted) {
         let stamp = sight.workload.stamp.clone();
-        let stamp = stamp.map(|text| LastStamp::found(text, sight.now));
+        let stamp = stamp.map(|text| match sight.workload.made_for.clone() {
+            Some((cause, made)) => LastStamp { cause, ..LastStamp::found(text, made) },
+            None => LastStamp::found(text, sight.now),
+        });
         let mut record = Self { counting: sight.counting.clone(), stamp, ..Self::default() };
         let mut adopted = Adopted { why, maybe_unread: BTreeSet::new() };
         for (id, config) in sight.consumed.iter() {

@@ -119,12 +119,31 @@ pub struct LastStamp {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(with = "i32")]
     pub stripped: u8,
+    /// How the rollout before it stood.
+    #[serde(default, skip_serializing_if = "Before::is_unsettled")]
+    pub before: Before,
+}
+
+/// How the rollout before a stamp stood.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Before {
+    /// It was in progress, or stalled; or that is not known.
+    #[default]
+    Unsettled,
+    /// Its pods all ran.
+    Settled,
+}
+
+impl Before {
+    fn is_unsettled(&self) -> bool {
+        *self == Self::Unsettled
+    }
 }
 
 impl LastStamp {
     /// One that the template carries and that no record names.
     pub fn found(text: String, time: Timestamp) -> Self {
-        Self { text, time, cause: String::new(), stripped: 0 }
+        Self { text, time, cause: String::new(), stripped: 0, before: Before::default() }
     }
 }
 
@@ -189,10 +208,10 @@ impl Record {
     }
 
     /// A stamp for the open changes is being sent.
-    pub fn ask(&mut self, text: String, time: Timestamp) {
+    pub fn ask(&mut self, text: String, time: Timestamp) -> &mut LastStamp {
         self.open_changes_mut().for_each(|change| change.answer = Answer::Asked);
         let cause = Cause::of(self).to_string();
-        self.attempt = Some(LastStamp { text, time, cause, stripped: 0 });
+        self.attempt.insert(LastStamp { cause, ..LastStamp::found(text, time) })
     }
 
     /// The stamp with this text was put on, if it is the one that was sent last: it answers the changes that it was

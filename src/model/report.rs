@@ -74,7 +74,7 @@ pub fn status_of(drift: Drift, now: Timestamp) -> DriftReportStatus {
     let (findings, left_out) = fit(all);
     let stale = findings.iter().filter(|finding| finding.r#type == FindingType::StaleKey);
     let stale_keys = stale.filter_map(|finding| finding.key.clone()).collect();
-    let notes = drift.notes.iter().map(Note::to_string).chain(left_out.into_note()).collect();
+    let notes = fit_notes(drift.notes.iter().map(Note::to_string)).chain(left_out.into_note()).collect();
     let baseline = Some(drift.baseline);
     let source = None;
     DriftReportStatus {
@@ -203,6 +203,15 @@ fn fit(findings: Vec<FindingStatus>) -> (Vec<FindingStatus>, LeftOut) {
     (kept, left_out)
 }
 
+/// As many notes, each as long, as a person reads, and a count of the others.
+fn fit_notes(notes: impl ExactSizeIterator<Item = String>) -> impl Iterator<Item = String> {
+    const MOST: usize = 100;
+    const LONGEST: usize = 1_000;
+    let left_out = notes.len().saturating_sub(MOST);
+    let kept = notes.take(MOST).map(|note| note.chars().take(LONGEST).collect());
+    kept.chain((left_out > 0).then(|| format!("a report holds no more: {left_out} notes are left out")))
+}
+
 /// About what a finding takes in an object: itself, and its key once more among the stale ones.
 fn size(finding: &FindingStatus) -> usize {
     let own = serde_json::to_vec(finding).map_or(0, |json| json.len());
@@ -319,6 +328,18 @@ mod tests {
         assert!(serde_json::to_vec(&status).unwrap().len() < 1_100_000);
         assert_eq!(status.findings.len() + left_out.findings, 6_000);
         assert!(left_out.consumers > 0, "{left_out:?}");
+    }
+
+    #[test]
+    fn notes_that_nobody_would_read_are_counted() {
+        let note = |number| Note::MutableTag {
+            container: format!("{number}-{}", "x".repeat(2_000)).as_str().into(),
+            image: "a".into(),
+        };
+        let many = Drift { notes: (0..102).map(note).collect(), ..drift(vec![]) };
+        let notes = status_of(many, NOON.parse().unwrap()).notes;
+        assert_eq!((notes.len(), notes[0].len()), (101, 1_000));
+        assert_eq!(notes[100], "a report holds no more: 2 notes are left out");
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub struct Scope {
     pub ignored: BTreeSet<ConfigKind>,
     /// Which kinds of workload beside those that are built in.
     pub kinds: &'static [CustomKind],
-    /// Kinds of workload that nobody here asks about.
-    pub unasked: BTreeSet<WorkloadKind>,
+    /// Kinds that nobody here asks about.
+    pub unasked: BTreeSet<Watched>,
 }
 
 /// The watched namespaces.
@@ -80,11 +80,11 @@ impl Scope {
         let ignored = self.ignored.clone();
         let configs = ConfigKind::ALL.into_iter().filter(move |kind| !ignored.contains(kind)).map(Watched::Config);
         let custom = self.kinds.iter().map(WorkloadKind::Custom);
-        let unasked = self.unasked.clone();
-        let workloads = WorkloadKind::ALL.into_iter().filter(move |kind| !unasked.contains(kind));
-        let workloads = workloads.chain(custom).map(Watched::Workload);
+        let workloads = WorkloadKind::ALL.into_iter().chain(custom).map(Watched::Workload);
         let namespaces = self.watches_namespaces().then_some(Watched::Namespace);
-        configs.chain(workloads).chain([Watched::Report]).chain(namespaces)
+        let all = configs.chain(workloads).chain([Watched::Report, Watched::Autoscaler]).chain(namespaces);
+        let unasked = self.unasked.clone();
+        all.filter(move |kind| !unasked.contains(kind))
     }
 
     /// The watched kind of workload that has this type, in whatever version.

@@ -16,6 +16,8 @@ pub enum Watched {
     Report,
     /// Namespaces: their annotation is the default for their workloads.
     Namespace,
+    /// HorizontalPodAutoscalers: a number of pods that one sets is no drift.
+    Autoscaler,
 }
 
 impl Watched {
@@ -26,6 +28,7 @@ impl Watched {
             Self::Workload(kind) => !is_optional(kind),
             Self::Config(kind) => kind != ConfigKind::SecretProviderClass,
             Self::Report | Self::Namespace => true,
+            Self::Autoscaler => false,
         }
     }
 
@@ -36,6 +39,7 @@ impl Watched {
             Self::Workload(kind) => kind.label(),
             Self::Report => "DriftReport",
             Self::Namespace => "Namespace",
+            Self::Autoscaler => "HorizontalPodAutoscaler",
         }
     }
 }

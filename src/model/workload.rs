@@ -1,14 +1,16 @@
 //! A workload, reduced to what the rules need: what it consumes, what its owner wants, and how its rollout stands.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, DeploymentCondition, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Serialize;
 
-use crate::api::annotations::{CONFIG_HASH, MADE_BY};
+use crate::api::annotations::{CONFIG_HASH, MADE_BY, MADE_FOR};
 use crate::api::opt_in::{Annotations, OptIn};
 use crate::api::stakater::Stakater;
 use crate::api::vocabulary::Vocabulary;
@@ -61,6 +63,8 @@ pub struct Workload {
     pub lever: Lever,
     /// The installation that made it again, for a Job: it keeps the report, also before that is there.
     pub made_by: Option<String>,
+    /// Why it was made again, and when: that is its last reload.
+    pub made_for: Option<(String, Timestamp)>,
     /// The workload that has its pod template, where it has none itself: that one rolls it.
     pub template_in: Option<WorkloadId>,
     /// The images that its pod template asks for.
@@ -124,8 +128,31 @@ fn name_of(owner: &OwnerReference) -> String {
 pub enum Strategy {
     /// All, at once.
     Rolling,
-    /// Not at all, or not all, until somebody acts: paused, `OnDelete`, or a `partition`.
-    ByHand,
+    /// Not at all, or not all, until somebody acts.
+    ByHand(ByHand),
+}
+
+/// Why pods stay when the template changes, until somebody acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByHand {
+    /// The Deployment is paused.
+    Paused,
+    /// The update strategy is `OnDelete`.
+    OnDelete,
+    /// The update strategy has a `partition`, below which pods stay.
+    Partition,
+}
+
+impl fmt::Display for ByHand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Paused => "it is paused: resume it, and its pods are replaced",
+            Self::OnDelete => "its update strategy is OnDelete: delete its pods, and they are replaced",
+            Self::Partition => {
+                "its update strategy has a partition, below which pods stay: lower it, or delete these pods"
+            }
+        })
+    }
 }
 
 /// How far the workload's own controller is with the present template.
@@ -285,6 +312,7 @@ impl Workload {
             lever: Lever::Template,
             template_in: None,
             made_by: None,
+            made_for: None,
             images: template.spec.map(TemplateImage::all_of).unwrap_or_default(),
             deadline: Deadline::Kept,
             template_written: LastWrite::of_template(metadata),
@@ -302,7 +330,7 @@ impl Workload {
         let mut workload = Self::new(WorkloadKind::Deployment, &object.metadata, (&object.spec.template).into())?;
         let status = object.status.clone().unwrap_or_default();
         if object.spec.paused == Some(true) {
-            workload.strategy = Strategy::ByHand;
+            workload.strategy = Strategy::ByHand(ByHand::Paused);
         }
         workload.progress = progress(&Counts {
             observed: status.observed_generation >= object.metadata.generation,
@@ -329,8 +357,10 @@ impl Workload {
         let strategy = object.spec.update_strategy.as_ref();
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
         let partition = rolling.and_then(|rolling| rolling.partition).unwrap_or_default();
-        if partition > 0 || strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete") {
-            workload.strategy = Strategy::ByHand;
+        if strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete") {
+            workload.strategy = Strategy::ByHand(ByHand::OnDelete);
+        } else if partition > 0 {
+            workload.strategy = Strategy::ByHand(ByHand::Partition);
         }
         // `updatedReplicas` is left at zero when a rollout is complete and nothing was updated since.
         let complete = status.update_revision.is_some() && status.update_revision == status.current_revision;
@@ -353,7 +383,7 @@ impl Workload {
         let mut workload = Self::new(WorkloadKind::DaemonSet, &object.metadata, (&object.spec.template).into())?;
         let status = object.status.clone().unwrap_or_default();
         if object.spec.update_strategy.as_ref().and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete") {
-            workload.strategy = Strategy::ByHand;
+            workload.strategy = Strategy::ByHand(ByHand::OnDelete);
         }
         workload.progress = progress(&Counts {
             observed: status.observed_generation >= object.metadata.generation,
@@ -382,6 +412,8 @@ impl Workload {
         workload.progress = Progress::Unknown;
         workload.run = Run::of_job(object);
         workload.made_by = annotation(&object.metadata, MADE_BY);
+        let made_at = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        workload.made_for = annotation(&object.metadata, MADE_FOR).zip(made_at);
         workload.fields = Fields::of(&workload.id, &object.metadata, &object.spec).into();
         Some(workload)
     }
@@ -543,14 +575,14 @@ mod tests {
 
     #[test]
     fn a_paused_deployment_is_rolled_by_hand() {
-        assert_eq!(deployment(json!({"paused": true}), json!({})).strategy, Strategy::ByHand);
+        assert_eq!(deployment(json!({"paused": true}), json!({})).strategy, Strategy::ByHand(ByHand::Paused));
         assert_eq!(deployment(json!({}), json!({})).strategy, Strategy::Rolling);
     }
 
     #[rstest]
     #[case::rolling(json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}), Strategy::Rolling)]
-    #[case::partition(json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}), Strategy::ByHand)]
-    #[case::on_delete(json!({"type": "OnDelete"}), Strategy::ByHand)]
+    #[case::partition(json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}), Strategy::ByHand(ByHand::Partition))]
+    #[case::on_delete(json!({"type": "OnDelete"}), Strategy::ByHand(ByHand::OnDelete))]
     fn a_stateful_sets_strategy_counts(#[case] strategy: Value, #[case] expected: Strategy) {
         let object = json!({"metadata": {"name": "w"},
             "spec": {"selector": {}, "serviceName": "", "template": {}, "updateStrategy": strategy}});

@@ -19,6 +19,9 @@ pub enum ApiError {
     /// It is there already.
     #[error("it exists already")]
     Exists,
+    /// An object that is none of ours has the name that one of ours needs, and stands in its way.
+    #[error("{0} has the name under which its manifest would be kept, and is not restamp's")]
+    NameTaken(String),
     /// We may not.
     #[error("forbidden by the API server: {0}")]
     Forbidden(String),
@@ -48,9 +51,13 @@ impl ApiError {
     /// Whether the API server has certainly not done what it was asked for.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Conflict | Self::Owned | Self::NotFound | Self::Exists | Self::Forbidden(_) | Self::Refused(_) => {
-                true
-            }
+            Self::Conflict
+            | Self::Owned
+            | Self::NotFound
+            | Self::Exists
+            | Self::NameTaken(_)
+            | Self::Forbidden(_)
+            | Self::Refused(_) => true,
             Self::Unavailable { .. } | Self::TimedOut(_) | Self::Unreachable(_) | Self::Unreadable(_) => false,
         }
     }

@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use crate::api::auto_reload::InvalidAnnotation;
 use crate::api::published::Mode;
 use crate::model::cause::Cause;
+use crate::model::delivered::later;
 use crate::model::digest::Keyring;
 use crate::model::drift_scope::DriftScope;
 use crate::model::helm::ReleaseId;
@@ -75,6 +76,9 @@ pub(super) enum Again {
 /// a flag, an annotation or a report says may be any time.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// As long a leader waits for the list of HorizontalPodAutoscalers before it says anything of a number of pods without it.
+const PATIENCE_WITH_AUTOSCALERS: SignedDuration = SignedDuration::from_secs(10);
+
 /// The state of a leader.
 pub struct Engine {
     pub(super) index: Index,
@@ -84,6 +88,8 @@ pub struct Engine {
     pub(super) tally: Tally,
     /// The namespaces in which drift is reported, as far as their labels decide about that.
     pub(super) drift_namespaces: BTreeSet<Name>,
+    /// Until when HorizontalPodAutoscalers are waited for.
+    pub(super) autoscalers_by: Timestamp,
     pub(super) releases: Held,
     pub(super) settings: Settings,
     pub(super) instance: String,
@@ -135,6 +141,7 @@ impl Engine {
             delay: ReportDelay::new(settings.report_after),
             tally: Tally::default(),
             drift_namespaces: BTreeSet::new(),
+            autoscalers_by: later(Timestamp::now(), PATIENCE_WITH_AUTOSCALERS),
             releases: Held::default(),
             writer,
             settings,

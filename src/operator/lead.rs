@@ -52,6 +52,7 @@ pub async fn lead(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         scope: (*scope).clone(),
         participation: settings.participation.clone(),
+        drift: settings.drift.clone(),
         mode: settings.mode,
         unread: BTreeSet::new(),
     };

@@ -8,11 +8,13 @@ use tracing::warn;
 use crate::api::drift_report::{DriftReportStatus, InSync};
 use crate::api::published::Mode;
 use crate::api::reload_status::{LastReload, ReloadState, ReloadStatus};
+use crate::model::autoscaler::Autoscaling;
 use crate::model::config::Config;
 use crate::model::consumers::{Consumers, WorkloadReads};
 use crate::model::decide::Decision;
 use crate::model::delivered::later;
 use crate::model::drift::{self, Drift, NotLookedAt, Note, Obstacle, Reloading, WorkloadSight};
+use crate::model::fields::FieldKind;
 use crate::model::helm::ReleaseId;
 use crate::model::helm::held::{Found, Look, Named, Sight};
 use crate::model::index::Tracked;
@@ -312,6 +314,11 @@ impl Engine {
         if !self.reports_drift_in(namespace) || !workload.is_its_own() {
             return (Sighting::OutOfScope, None);
         }
+        let autoscaling = self.index.autoscaling(&workload.id);
+        let waits = autoscaling == Autoscaling::Unknown && now < self.autoscalers_by;
+        if waits && workload.fields.differs_in(FieldKind::Replicas) {
+            return (Sighting::NotYet, Some(self.autoscalers_by));
+        }
         let record = tracked.record.as_ref();
         let reloading = record.zip(decision).map(|(record, decision)| Reloading {
             record,
@@ -320,8 +327,7 @@ impl Engine {
         });
         let (configs, managers) = (self.index.configs(), &self.settings.managers);
         self.index.with_pods(workload, |own_pods| {
-            // Who scales a workload shows in its managedFields once it does; a note needs no watch of autoscalers.
-            let sight = WorkloadSight { workload, configs, managers, autoscaler: None, own_pods, reloading, now };
+            let sight = WorkloadSight { workload, configs, managers, autoscaling, own_pods, reloading, now };
             (Sighting::Drift(drift::drift_of_workload(&sight)), drift::next_look_at_workload(&sight))
         })
     }

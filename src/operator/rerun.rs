@@ -56,17 +56,32 @@ impl Rerunner {
         let name = &order.workload.name;
         let live = jobs.get(name).await?;
         is_as_decided(&live, order)?;
-        let job = manifest::again(&live, &order.text, &self.instance);
+        let job = manifest::again(&live, &order.text, &self.instance, &order.cause.to_string());
         jobs.ask(&manifest::under_any_name(&job, name)).await?;
         let placeholder_name = name_of(&order.uid);
         let annotation = self.kept(order, &job)?;
         match jobs.create(&manifest::idle(&job, &placeholder_name, (RERUN, annotation))).await {
             Ok(_) => {}
-            // It is seen on the watch, soon, and what is to be done about it comes first.
-            Err(ApiError::Exists) => return Err(ApiError::Conflict),
+            Err(ApiError::Exists) => return Err(self.in_the_way(order, &placeholder_name).await),
             Err(error) => return Err(error),
         }
         jobs.delete_with_pods(name, &order.uid, order.version).await
+    }
+
+    /// What the Job means that has the placeholder's name. A placeholder is seen on the watch, soon, and what is to be done
+    /// about it comes first; any other Job has to go before anything is done.
+    async fn in_the_way(&self, order: &StampOrder, name: &Name) -> ApiError {
+        let namespace = &order.workload.namespace;
+        let live = match self.jobs(namespace).get(name).await {
+            Ok(live) => live,
+            Err(ApiError::NotFound) => return ApiError::Conflict,
+            Err(error) => return error,
+        };
+        let metadata = live.get("metadata").cloned().and_then(|metadata| serde_json::from_value(metadata).ok());
+        match metadata.as_ref().and_then(Placeholder::of) {
+            Some(placeholder) if placeholder.original == order.workload => ApiError::Conflict,
+            Some(_) | None => ApiError::NameTaken(format!("Job {namespace}/{name}")),
+        }
     }
 
     /// What the placeholder of a Job keeps, as an annotation.

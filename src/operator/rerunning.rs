@@ -121,6 +121,7 @@ fn next_step(error: &ApiError) -> &'static str {
         ApiError::Forbidden(_) => {
             "grant create and delete on jobs (docs/jobs.md), or let the quota have room for one Job more"
         }
+        ApiError::NameTaken(_) => "delete that other Job, or make this one again by hand",
         ApiError::Refused(_) => "change what refuses it, or make it again by hand",
         _ => "it is tried again",
     }

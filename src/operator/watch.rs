@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
 use crate::api::drift_report::{DriftReport, StoredReport, Unreadable};
+use crate::model::autoscaler::AutoscalerObject;
 use crate::model::config::{ConfigMapObject, SecretObject};
 use crate::model::custom::CustomKind;
 use crate::model::custom::object::CustomObject;
@@ -141,6 +142,7 @@ impl Watches {
             Watched::Workload(WorkloadKind::Pod) => tasks.spawn(watch.run_with(api_of, pod)),
             Watched::Workload(WorkloadKind::Custom(kind)) => tasks.spawn(watch.run_custom(kind)),
             Watched::Report => tasks.spawn(watch.run_reading(api_of, report)),
+            Watched::Autoscaler => tasks.spawn(watch.run_with(api_of, autoscaler)),
             Watched::Namespace => tasks.spawn(watch.run_reading(|client, _| Api::all(client), namespace)),
         };
     }
@@ -197,6 +199,10 @@ fn report(stored: StoredReport) -> Option<Item> {
         warn!(ns, report = name, "cannot read the status of a report; it counts for nothing, and is written anew");
     }
     Some(Item::Report(Box::new(report), readable))
+}
+
+fn autoscaler(object: AutoscalerObject) -> Option<Item> {
+    Some(Object::Autoscaler(object.read()?).into())
 }
 
 fn namespace(object: PartialObjectMeta<v1::Namespace>) -> Option<Item> {
@@ -471,9 +477,10 @@ fn config(kind: Watched, scope: &Scope, first_list: FirstList) -> watcher::Confi
     };
     let (name, labels) = match kind {
         Watched::Namespace => ("metadata.name", scope.namespace_labels()),
-        Watched::Config(ConfigKind::SecretProviderClass) | Watched::Workload(_) | Watched::Report => {
-            ("metadata.namespace", None)
-        }
+        Watched::Config(ConfigKind::SecretProviderClass)
+        | Watched::Workload(_)
+        | Watched::Report
+        | Watched::Autoscaler => ("metadata.namespace", None),
         Watched::Config(_) => ("metadata.namespace", scope.configs.as_ref()),
     };
     let mut fields: Vec<String> = scope.excluded().map(|excluded| format!("{name}!={excluded}")).collect();

@@ -45,6 +45,11 @@ class Namespace:
     def get(self, kind, name):
         return json.loads(self("get", kind, name, "--output=json", "--show-managed-fields"))
 
+    def in_a_later_second(self):
+        """managedFields tell times in whole seconds: what comes now is later than all before."""
+        now = int(time.time())
+        while int(time.time()) == now: time.sleep(0.02)
+
     def until(self, kind, name, holds):
         end = time.monotonic() + 60
         while time.monotonic() < end:
@@ -156,19 +161,21 @@ def workload_scaled_by_a_controller(ns):
     ns.apply(workload())
     ns.patch("night-scaler", {"spec": {"replicas": 0}}, flags=["--subresource=scale"])
 
-def mutate(ns, expression):
+def mutate(ns, expression, condition="true", probe=None):
     """An admission policy of the API server that changes the Deployments of this namespace."""
     meta, match = {"name": ns.name}, {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ns.name}}, "resourceRules": [
         {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["deployments"]}]}
     api = "admissionregistration.k8s.io/v1"
+    form = "jsonPatch" if expression.startswith("[") else "applyConfiguration"
     spec = {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": match,
-            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}]}
+            "matchConditions": [{"name": "applies", "expression": condition}],
+            "mutations": [{"patchType": {"jsonPatch": "JSONPatch", "applyConfiguration": "ApplyConfiguration"}[form], form: {"expression": expression}}]}
     binding = {"policyName": ns.name}
     ns.apply({"apiVersion": api, "kind": "MutatingAdmissionPolicy", "metadata": meta, "spec": spec},
              {"apiVersion": api, "kind": "MutatingAdmissionPolicyBinding", "metadata": meta, "spec": binding})
     def mutated():
-        probe = workload(); probe["metadata"]["name"] = "probe"
-        out = ns("create", "--dry-run=server", "--filename=-", "--output=json", given=json.dumps(probe))
+        other = probe or workload(); other["metadata"]["name"] = "probe"
+        out = ns("create", "--dry-run=server", "--filename=-", "--output=json", given=json.dumps(other))
         return "mutated" in out
     end = time.monotonic() + 60
     while not mutated():
@@ -318,6 +325,125 @@ def workload_applied_by_an_old_kubectl(ns):
     mutate(ns, 'Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: ['
                'Object.spec.template.spec.containers{name: "app", image: "mirror.example/mutated:1"}]}}}}')
     ns.apply(workload(), flags=["--field-manager=kubectl"])
+
+# `kubectl set env A=` empties a declared variable; what it adds beside is the only trace of it.
+@case("LastApplied", [reverts(f"{APP}.env[A].value"), reverts(f"{APP}.env[R].valueFrom"), undeclared(f"{APP}.env[C]", manager="kubectl-set")])
+def workload_variable_emptied_by_hand(ns):
+    ns("create", "configmap", "c", "--from-literal=R=1")
+    reference = {"name": "R", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "R"}}}
+    ns.apply(workload(env=[*env(A="1", B="2"), reference]))
+    ns.in_a_later_second()
+    ns("set", "env", "deployment/w", "A=", "R=", "C=3")
+
+# Without it, nothing tells the command from an admission policy.
+@case()
+def workload_variable_emptied_without_a_trace_is_clean(ns):
+    ns.apply(workload(env=env(A="1", B="2")))
+    ns.in_a_later_second()
+    ns("set", "env", "deployment/w", "A=")
+
+# A volume holds one source, and `emptyDir: {}` is one: the next apply brings it back.
+@case("LastApplied", [reverts("spec.template.spec.volumes[v].emptyDir", manager="kubectl-edit")])
+def workload_empty_volume_replaced_by_hand(ns):
+    ns.apply(workload(pod={"volumes": [{"name": "v", "emptyDir": {}}]}))
+    other = {"name": "v", "hostPath": {"path": "/h"}}
+    ns.patch("kubectl-edit", [{"op": "replace", "path": "/spec/template/spec/volumes/0", "value": other}])
+
+# A probe does one thing: the next apply brings the declared one back, and fails on the other.
+@case("LastApplied", [reverts(f"{APP}.livenessProbe.httpGet", manager="kubectl-edit")])
+def workload_probe_replaced_by_hand(ns):
+    ns.apply(workload(livenessProbe={"httpGet": {"path": "/", "port": 80}}))
+    other = {"tcpSocket": {"port": 80}}
+    ns.patch("kubectl-edit", [{"op": "replace", "path": "/spec/template/spec/containers/0/livenessProbe", "value": other}])
+
+def hardened():
+    return workload(command=["app"], livenessProbe={"tcpSocket": {"port": 80}}, resources={"limits": {"memory": "1Gi"}},
+                    securityContext={"runAsNonRoot": True, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
+                    pod={"automountServiceAccountToken": False, "hostAliases": [{"ip": "192.0.2.1", "hostnames": ["h"]}],
+                         "nodeSelector": {"disk": "fast"}, "tolerations": [{"operator": "Exists"}]})
+
+def softened(*more):
+    gone = ["automountServiceAccountToken", "hostAliases", "nodeSelector", "tolerations", "containers/0/command",
+            "containers/0/livenessProbe", "containers/0/resources/limits", "containers/0/securityContext/runAsNonRoot",
+            "containers/0/securityContext/capabilities"]
+    return [*({"op": "remove", "path": f"/spec/template/spec/{path}"} for path in gone), *more]
+
+# What a hand took out or loosened in one edit, beside what it set.
+@case("LastApplied", [
+    reverts(f"{APP}.securityContext.readOnlyRootFilesystem", manager="kubectl-edit"),
+    *(reverts(f"{APP}.{path}") for path in ["command", "livenessProbe", "resources.limits", "securityContext.capabilities", "securityContext.runAsNonRoot"]),
+    *(reverts(f"spec.template.spec.{path}") for path in ["automountServiceAccountToken", "hostAliases[192.0.2.1]", "nodeSelector", "tolerations"])])
+def workload_softened_by_hand(ns):
+    ns.apply(hardened())
+    ns.in_a_later_second()
+    writable = {"op": "replace", "path": "/spec/template/spec/containers/0/securityContext/readOnlyRootFilesystem", "value": False}
+    ns.patch("kubectl-edit", softened(writable))
+
+# The same without anything set: nothing tells it from an admission policy.
+@case()
+def workload_softened_without_a_trace_is_clean(ns):
+    ns.apply(hardened())
+    ns.in_a_later_second()
+    ns.patch("kubectl-edit", softened())
+
+# Mended by the next apply, which keeps what the hand added beside.
+@case("LastApplied", [undeclared(f"{APP}.env[C]", manager="kubectl-edit")])
+def workload_softened_then_applied(ns):
+    ns.apply(hardened())
+    ns.in_a_later_second()
+    ns.patch("kubectl-edit", softened({"op": "add", "path": "/spec/template/spec/containers/0/env", "value": env(C="3")}))
+    ns.in_a_later_second()
+    ns.apply(hardened())
+
+# An admission policy takes host aliases out at each write; `kubectl set image` takes out nothing.
+@case("LastApplied", [reverts(f"{APP}.image", manager="kubectl-set")])
+def workload_stripped_at_admission_then_set_image(ns):
+    mutate(ns, '[JSONPatch{op: "remove", path: "/spec/template/spec/hostAliases"}, '
+               'JSONPatch{op: "add", path: "/spec/template/metadata/labels/mutated", value: "yes"}]',
+           condition="has(object.spec.template.spec.hostAliases)", probe=hardened())
+    ns.apply(hardened())
+    ns.in_a_later_second()
+    ns("set", "image", "deployment/w", "app=registry.example/app:2")
+
+# A field whose feature may be off is never missed, also where a hand wrote since: which server it was is not known.
+@case("LastApplied", [reverts(f"{APP}.image", manager="kubectl-edit")])
+def workload_gated_fields_removed_by_hand(ns):
+    ns.apply(workload(resizePolicy=[{"resourceName": "cpu", "restartPolicy": "RestartContainer"}], tty=False, args=[],
+                      startupProbe=None, securityContext={"privileged": False}))
+    ns.in_a_later_second()
+    ns.patch("kubectl-edit", [{"op": "remove", "path": "/spec/template/spec/containers/0/resizePolicy"},
+                              {"op": "remove", "path": "/spec/template/spec/containers/0/securityContext"},
+                              {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "registry.example/app:2"}])
+
+# A hand pulled from the mirror before admission did: each apply sends the other name, and the policy makes it the same again.
+@case()
+def workload_image_of_a_hand_that_admission_keeps(ns):
+    ns.apply(workload())
+    ns("set", "image", "deployment/w", "app=mirror.example/mutated:1")
+    mutate(ns, 'Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: ['
+               'Object.spec.template.spec.containers{name: "app", image: "mirror.example/mutated:1"}]}}}}')
+    ns.in_a_later_second()
+    ns.apply(workload(env=env(A="1")))
+
+# `create --save-config` sends the nulls, and the API server makes empty values of them; `apply` removes only those of `data`.
+@case(kind="Secret")
+def secret_created_with_nulls_is_clean(ns):
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "w"}, "data": {"D": None}, "stringData": {"A": "1", "N": None}}
+    ns("create", "--save-config", "--filename=-", given=json.dumps(secret))
+    ns.apply(secret)
+
+# `kubectl apply` sends no nulls, and a null in `stringData` removes nothing that was there.
+@case("LastApplied", [{"type": "StaleKey", "key": "OLD", "manager": "kubectl-client-side-apply"}], kind="Secret")
+def secret_with_a_null_for_a_former_key(ns):
+    def secret(**data): return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "w"}, "stringData": data}
+    ns.apply(secret(A="1", OLD="1", N=None))
+    ns.apply(secret(A="1", OLD=None, N=None))
+
+# The same of a ConfigMap, whose nulls are gone with the next apply.
+@case(kind="ConfigMap")
+def configmap_created_with_nulls_is_clean(ns):
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}, "data": {"A": "1", "N": None}}
+    ns("create", "--save-config", "--filename=-", given=json.dumps(config))
 
 
 def write(name, ns, reports):

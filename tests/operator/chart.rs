@@ -192,6 +192,7 @@ async fn without_reloads_the_rights_for_reports_are_enough_and_nothing_rolls() {
 
 #[rstest]
 #[case::drift("run.drift=off", "resources: [jobs, cronjobs]")]
+#[case::drift_of_replicas("run.drift=off", "horizontalpodautoscalers")]
 #[case::reload("run.reload=off", "verbs: [get, list, watch, patch]")]
 #[case::reload_by_drivers("run.reload=off", "secrets-store.csi.x-k8s.io")]
 #[case::a_dry_run("run.dryRun=true", "verbs: [get, list, watch, patch]")]

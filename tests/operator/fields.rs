@@ -121,6 +121,29 @@ async fn an_ignored_finding_is_not_reported_and_a_typo_ignores_nothing() {
     ns.until(DRIFT_REPORT, "deployment-w", "to be in sync", is_in_sync).await;
 }
 
+#[tokio::test]
+async fn a_number_of_pods_that_an_autoscaler_sets_is_noted_and_no_drift() {
+    let turn = turn().await;
+    let ns = turn.namespace("autoscaled").await;
+    let _operator = turn.operator(&[("--report-after", "0s")]).await;
+    let autoscaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}, "minReplicas": 1, "maxReplicas": 3}});
+    ns.apply(&[deployment("w").build(), autoscaler]);
+    ns.adopted(DEPLOYMENT, "w").await;
+    ns.kubectl(&["scale", "deployment/w", "--replicas=3"]);
+    let says = |report: &Value, text: &str| {
+        report["status"]["notes"].as_array().into_iter().flatten().any(|note| note.as_str().unwrap().contains(text))
+    };
+    let noted = |report: &Value| says(report, "HorizontalPodAutoscaler h scales it") && findings(report).is_empty();
+    ns.until(DRIFT_REPORT, "deployment-w", "to note the autoscaler alone", noted).await;
+    ns.operator_has_caught_up().await;
+    assert_eq!(findings(&ns.get(DRIFT_REPORT, "deployment-w").await.unwrap()), [""; 0]);
+
+    ns.kubectl(&["delete", "horizontalpodautoscaler/h"]);
+    let found = |report: &Value| findings(report) == ["RevertsOnApply spec.replicas kubectl"];
+    ns.until(DRIFT_REPORT, "deployment-w", "to name the number of pods", found).await;
+}
+
 /// What the API server publishes of the kinds of workloads.
 #[derive(Default)]
 struct Published {

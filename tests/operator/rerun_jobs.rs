@@ -1,6 +1,7 @@
 //! Jobs and CronJobs: left alone by default, made again and run once with `--rerun-jobs`.
 
 use jiff::Timestamp;
+use restamp::model::rerun::placeholder::name_of;
 use serde_json::{Value, json};
 
 use crate::adoption::second_installation;
@@ -117,7 +118,8 @@ async fn a_running_job_is_made_again_once_and_keeps_what_its_owner_wrote() {
 
     let kept = |job: &Value| {
         let mut job = job.clone();
-        job["metadata"]["annotations"].as_object_mut().unwrap().remove("restamp.dev/made-by");
+        let annotations = job["metadata"]["annotations"].as_object_mut().unwrap();
+        annotations.retain(|name, _| !name.starts_with("restamp.dev/made-"));
         for label in
             ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"]
         {
@@ -346,6 +348,32 @@ async fn a_placeholder_that_somebody_forged_makes_and_deletes_nothing() {
     ns.operator_has_caught_up().await;
     assert_eq!(job_names(&ns).await, ["f1", "f2", "w"]);
     assert_eq!(uid(&ns.get(JOB, "w").await.unwrap()), uid(&victim));
+}
+
+#[tokio::test]
+async fn a_job_of_somebody_else_with_the_placeholders_name_is_told_of_and_left_alone() {
+    let turn = turn().await;
+    let ns = turn.namespace("job-in-the-way").await;
+    let _operator = operator(&turn, &[]).await;
+    ns.apply(&[config_map("c", &[("K", "1")]), job("w", false)]);
+    let before = running(&ns, "w").await;
+    let name = name_of(&uid(&before).into()).to_string();
+    let mut foreign = job(&name, false);
+    foreign["spec"]["suspend"] = json!(true);
+    ns.apply(&[foreign]);
+    change(&ns, "2");
+    let told = |events: &[Value]| {
+        let notes = events.iter().filter(|event| event["reason"] == "ReloadFailed").map(|event| &event["note"]);
+        let mut notes = notes.filter_map(Value::as_str);
+        notes.any(|note| note.contains(&name) && note.contains("is not restamp's") && note.contains("delete that"))
+    };
+    ns.until_all(EVENT, "to name the Job in the way", told).await;
+    assert_eq!(uid(&ns.get(JOB, "w").await.unwrap()), uid(&before));
+
+    ns.kubectl(&["delete", "job", &name]);
+    made_again(&ns, &before).await;
+    let report = ns.get(DRIFT_REPORT, "job-w").await.unwrap();
+    assert_eq!(report["status"]["reload"]["lastReload"]["cause"], "key K of ConfigMap c changed");
 }
 
 #[tokio::test]

@@ -38,18 +38,18 @@ fn config(args: &Args, kind: ConfigKind, inventory: &Inventory) -> Result<Facts,
         return Err(ExplainError::OnlyManifest(Place { object: args.object.clone(), namespace }).into());
     }
     let config = inventory.configs().get(&id).cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
-    let facts = ConfigFacts { config, consumers: inventory.consumers(), forbidden: Vec::new() };
+    let facts = ConfigFacts { config, consumers: inventory.consumers(), no_drift: None, forbidden: Vec::new() };
     Ok(Facts::Config(Box::new(facts)))
 }
 
 fn workload(args: &Args, kind: WorkloadKind, inventory: &Inventory) -> Result<Facts, Failure> {
     let name = args.object.name.clone();
-    let ids = inventory.workloads().keys().chain(&inventory.without_template);
+    let ids = inventory.workloads().keys().chain(inventory.without_template.keys());
     let namespace = namespace(args, ids.filter(|id| id.kind == kind && id.name == name).map(|id| &id.namespace))?;
     let all = inventory.workloads();
     let id = WorkloadId { kind, namespace: namespace.clone(), name };
-    if inventory.without_template.contains(&id) {
-        return Err(ExplainError::NoTemplate(Place { object: args.object.clone(), namespace }).into());
+    if let Some(why) = inventory.without_template.get(&id) {
+        return Err(ExplainError::without_template(*why, Place { object: args.object.clone(), namespace }).into());
     }
     let asked = all.get(&id).cloned().ok_or_else(|| args.not_in_files(Some(namespace)))?;
     let (workload, referrer) = match &asked.template_in {

@@ -36,6 +36,7 @@ pub(super) fn resolve(
     let meant: Vec<&Served> = served.iter().filter(is_meant).collect();
     let groups = || meant.iter().map(|kind| format!("{}.{}", kind.resource.plural, kind.resource.group));
     match meant.as_slice() {
+        [] if other.has_group() => Err(ExplainError::NotInstalled(object.clone())),
         [] => Err(ExplainError::NoSuchKind(object.clone())),
         [one] => {
             let resource = one.resource.clone();

@@ -22,10 +22,11 @@ use crate::cli::Failure;
 use crate::cli::live::{Lister, Live, LiveError, block_on};
 use crate::model::config::{Config, ConfigMapObject, SecretObject};
 use crate::model::custom::object::CustomObject;
-use crate::model::explain::{Known, Operator, Sought, Unknown};
+use crate::model::explain::{Known, NoDrift, Operator, Sought, Unknown};
 use crate::model::lease::LeaseState;
 use crate::model::names::{ConfigId, ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::pod::PodObject;
+use crate::model::readable::Readable;
 use crate::model::report::name_of;
 use crate::model::workload::Workload;
 
@@ -84,11 +85,12 @@ impl Asking<'_> {
         let watched = operator.watched_kinds();
         let Resolved { kind, resource } = kinds::resolve(object, other, &served, watched)?;
         let place = |name: &Name| self.place(Kind::Workload(WorkloadKind::Custom(kind)), name);
-        let sought: Sought<CustomObject> =
+        let sought: Sought<Readable<CustomObject>> =
             self.lister.get_of(&kind.kind, &self.namespace, &object.name, &resource).await?;
         let custom = found(sought, || place(&object.name))?;
-        if !custom.has_template() {
-            return Err(ExplainError::NoTemplate(place(&object.name)).into());
+        let custom = custom.read().map_err(|_| ExplainError::Odd(place(&object.name)))?;
+        if let Some(why) = custom.lacks_template() {
+            return Err(ExplainError::without_template(why, place(&object.name)).into());
         }
         let asked = custom.read(kind).ok_or_else(|| ExplainError::Absent(place(&object.name)))?;
         let (workload, referrer) = match &asked.template_in {
@@ -138,10 +140,11 @@ impl Asking<'_> {
         };
         let gvk = GroupVersionKind::gvk(kind.group(), kind.version(), &kind.kind);
         let resource = ApiResource::from_gvk(&gvk);
-        let rollouts: Sought<Vec<CustomObject>> = self.lister.list_of(&kind.kind, &self.namespace, &resource).await?;
+        let rollouts: Sought<Vec<Readable<CustomObject>>> =
+            self.lister.list_of(&kind.kind, &self.namespace, &resource).await?;
         Ok(match rollouts {
             Sought::Found(rollouts) => {
-                let mut workloads = rollouts.iter().filter_map(|rollout| rollout.read(kind));
+                let mut workloads = rollouts.iter().filter_map(|rollout| rollout.get()?.read(kind));
                 (workloads.find(|workload| workload.template_in.as_ref() == Some(id)), Vec::new())
             }
             Sought::Unknown(_) => (None, vec![kind.kind.as_str()]),
@@ -156,13 +159,14 @@ impl Asking<'_> {
         if let Some(release) = config.release().cloned() {
             self.lister.read_release(&release).await?;
         }
+        let no_drift = self.no_drift().await?;
         self.lister.configs(None).await?;
         self.lister.workloads().await?;
         let Live { mut inventory, forbidden, .. } = self.lister.into_live();
         config.compare_with(&inventory.releases);
         inventory.add_config(config.clone());
         let consumers = inventory.consumers();
-        Ok(Facts::Config(Box::new(ConfigFacts { config, consumers, forbidden })))
+        Ok(Facts::Config(Box::new(ConfigFacts { config, consumers, no_drift, forbidden })))
     }
 
     fn place(&self, kind: Kind, name: &Name) -> Place {
@@ -191,16 +195,29 @@ impl Asking<'_> {
         let reported = reported.map(|reload| reload.instance.as_str());
         let namespace = self.args.operator_namespace.as_deref().or(reported).unwrap_or(USUAL_NAMESPACE).to_owned();
         let place = Name::from(namespace.as_str());
-        let config_map: Sought<ConfigMap> = self.lister.get("ConfigMap", &place, &CONFIG_MAP.into()).await?;
-        let published = match config_map.map(|found| Published::from_data(&found.data.unwrap_or_default())) {
-            Sought::Found(Err(_)) => Sought::Unknown(Unknown::Unreadable),
-            other => other.and_then(Result::ok),
-        };
+        let published = self.published(&place).await?;
         let lease: Sought<Lease> = self.lister.get("Lease", &place, &LEASE.into()).await?;
         let lease = lease.map(|lease| LeaseState::of(&lease, Timestamp::now()));
         let crd = self.lister.metadata_of_crd(&DriftReport::crd_name().into()).await?;
         let crd = crd.map(|metadata| metadata.annotations.and_then(|mut all| all.remove(VERSION)));
         Ok(Operator { namespace, published, lease, crd })
+    }
+
+    /// What the operator in this namespace says of itself.
+    async fn published(&self, namespace: &Name) -> Result<Sought<Published>, LiveError> {
+        let config_map: Sought<ConfigMap> = self.lister.get("ConfigMap", namespace, &CONFIG_MAP.into()).await?;
+        Ok(match config_map.map(|found| Published::from_data(&found.data.unwrap_or_default())) {
+            Sought::Found(Err(_)) => Sought::Unknown(Unknown::Unreadable),
+            other => other.and_then(Result::ok),
+        })
+    }
+
+    /// Why it reports no drift in the namespace that is looked at, where its flags say so.
+    async fn no_drift(&self) -> Result<Option<NoDrift>, LiveError> {
+        let operator = self.args.operator_namespace.as_deref().unwrap_or(USUAL_NAMESPACE);
+        let published = self.published(&operator.into()).await?;
+        let namespace = self.lister.namespace(&self.namespace).await?;
+        Ok(NoDrift::of(&published, &self.namespace, &namespace))
     }
 
     /// The configs that were listed; of kinds that may not be listed, those that the workload names.

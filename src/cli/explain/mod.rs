@@ -18,8 +18,10 @@ use crate::cli::appliers::Appliers;
 use crate::connect::Target;
 use crate::model::config::Config;
 use crate::model::consumers::Consumers;
+use crate::model::custom::object::NoTemplate;
 use crate::model::explain::{
-    ConfigExplanation, Known, Operator, Sought, WorkloadExplanation, WorkloadSight, hear, of_config, of_workload,
+    ConfigExplanation, Known, NoDrift, Operator, Sought, WorkloadExplanation, WorkloadSight, hear, of_config,
+    of_workload,
 };
 use crate::model::namespace::Namespace;
 use crate::model::workload::Workload;
@@ -79,6 +81,20 @@ pub enum ExplainError {
         kind = .0.kind.as_str(), known = object::kinds()
     )]
     NoSuchKind(ObjectName),
+    /// It is named with its group, and not there.
+    #[error(
+        "kind {kind} is not installed in this cluster, so {object} can't be explained; install its custom resource \
+         definition, or see kubectl api-resources",
+        kind = .0.kind.as_str(), object = .0
+    )]
+    NotInstalled(ObjectName),
+    /// It is there, and holds what can't be read.
+    #[error(
+        "cannot read {0}: it does not have the form of an object with a pod template; compare kubectl get {plural} {name} \
+         --namespace {namespace} -o yaml with what its kind asks for",
+        plural = .0.object.kind.plural(), name = .0.object.name, namespace = .0.namespace
+    )]
+    Odd(Place),
     /// There are several.
     #[error("{kind:?} is the name of several kinds; choose one: {kinds}", kind = .object.kind.as_str())]
     SeveralKinds {
@@ -111,6 +127,15 @@ pub enum ExplainError {
         /// The namespaces.
         namespaces: String,
     },
+}
+
+impl ExplainError {
+    fn without_template(why: NoTemplate, place: Place) -> Self {
+        match why {
+            NoTemplate::Absent => Self::NoTemplate(place),
+            NoTemplate::Odd => Self::Odd(place),
+        }
+    }
 }
 
 /// What there is to explain an object by.
@@ -147,6 +172,8 @@ impl WorkloadFacts {
 struct ConfigFacts {
     config: Config,
     consumers: Consumers,
+    /// Why the operator reports no drift of it.
+    no_drift: Option<NoDrift>,
     /// The kinds that may not be listed, so that consumers may be missing.
     forbidden: Vec<&'static str>,
 }
@@ -191,7 +218,12 @@ impl Facts {
             }
             Self::Config(facts) => {
                 let managers = args.appliers.managers();
-                Explanation::Config(Box::new(of_config(&facts.config, &managers, &facts.consumers)))
+                Explanation::Config(Box::new(of_config(
+                    &facts.config,
+                    &managers,
+                    &facts.consumers,
+                    facts.no_drift.clone(),
+                )))
             }
         }
     }

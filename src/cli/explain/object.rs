@@ -37,6 +37,11 @@ impl OtherKind {
         Self("rollout.argoproj.io".to_owned())
     }
 
+    /// Whether it says which group it is of.
+    pub fn has_group(&self) -> bool {
+        self.0.contains('.')
+    }
+
     /// Whether this is what a kind of this group and version is called, that has these names.
     pub fn is<'n>(&self, group: &str, version: &str, names: impl IntoIterator<Item = &'n str>) -> bool {
         let (name, rest) = self.0.split_once('.').unwrap_or((&self.0, group));

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use crate::api::drift_report::Source;
 use crate::cli::table::{age, laid_out, printable, reading};
 use crate::model::explain::{
-    ConfigExplanation, KeyExplanation, OperatorExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig, Subject,
-    Verdict, WorkloadExplanation,
+    ConfigExplanation, KeyExplanation, NoDrift, OperatorExplanation, OwnedKeys, Reading, Reload, ReloadOfConfig,
+    Subject, Verdict, WorkloadExplanation,
 };
 use crate::model::names::{KeyName, Name};
 
@@ -20,6 +20,9 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
         writeln!(out, "Stamped in place of {}, which takes its pod template from here", title(referrer))?;
     }
     writeln!(out, "Rolls when its config changes: {}; {}", verdict.rolls, printable(&verdict.message))?;
+    if let Some(why) = &workload.pods_stay {
+        writeln!(out, "Pods stay when it rolls: {}", printable(why))?;
+    }
     of_source(workload.source.as_ref(), out)?;
     for problem in problems {
         writeln!(out, "Problem: {}", printable(problem))?;
@@ -40,6 +43,10 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
         (None, Some(no_reload)) => writeln!(out, "Reload: {}", printable(&no_reload.message))?,
         (None, None) => {}
     }
+    if let Some(why) = &workload.not_compared {
+        writeln!(out, "Fields: not compared; {}", printable(why))?;
+    }
+    of_no_drift(workload.no_drift.as_ref(), out)?;
     match &workload.operator {
         Some(operator) => of_operator(operator, out),
         None => Ok(()),
@@ -48,6 +55,10 @@ pub(super) fn of_workload(workload: &WorkloadExplanation, now: Timestamp, out: &
 
 fn of_source(source: Option<&Source>, out: &mut impl Write) -> io::Result<()> {
     source.map_or(Ok(()), |source| writeln!(out, "Source: {}", printable(&source.to_string())))
+}
+
+fn of_no_drift(no_drift: Option<&NoDrift>, out: &mut impl Write) -> io::Result<()> {
+    no_drift.map_or(Ok(()), |why| writeln!(out, "Drift: not reported; {}", printable(&why.message)))
 }
 
 fn of_operator(operator: &OperatorExplanation, out: &mut impl Write) -> io::Result<()> {
@@ -121,6 +132,7 @@ pub(super) fn of_config(config: &ConfigExplanation, now: Timestamp, out: &mut im
     if let Some(why) = &config.not_looked_at {
         writeln!(out, "Drift: not looked at; {}", printable(why))?;
     }
+    of_no_drift(config.no_drift.as_ref(), out)?;
     if let Some(why) = &config.rolls_nobody {
         writeln!(out, "Rolls nobody: {}", printable(why))?;
     }

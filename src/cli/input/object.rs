@@ -91,10 +91,11 @@ impl<'i> Objects<'i> {
             }
             WorkloadKind::Custom(kind) => {
                 let custom = CustomObject::deserialize(object)?;
-                match custom.read(kind) {
-                    Some(workload) if custom.has_template() => self.inventory.add_workload(workload),
-                    Some(workload) => drop(self.inventory.without_template.insert(workload.id)),
-                    None => {}
+                if let Some(workload) = custom.read(kind) {
+                    match custom.lacks_template() {
+                        None => self.inventory.add_workload(workload),
+                        Some(why) => drop(self.inventory.without_template.insert(workload.id, why)),
+                    }
                 }
                 Ok(())
             }
@@ -102,7 +103,9 @@ impl<'i> Objects<'i> {
     }
 
     fn add_autoscaler<'de, D: Deserializer<'de>>(&mut self, object: D) -> Result<(), D::Error> {
-        self.inventory.autoscalers.extend(AutoscalerObject::deserialize(object)?.read());
+        if let Some(autoscaler) = AutoscalerObject::deserialize(object)?.read() {
+            self.inventory.autoscalers.insert(autoscaler);
+        }
         Ok(())
     }
 

@@ -55,6 +55,15 @@ struct Status {
     updated_number_scheduled: Lenient<i32>,
 }
 
+/// Why nothing is known of an object's pod template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoTemplate {
+    /// It has none.
+    Absent,
+    /// What it has is none that could be read.
+    Odd,
+}
+
 /// A number, or a text of one: Argo writes `observedGeneration` like this.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
@@ -73,19 +82,37 @@ impl Number {
 }
 
 /// What there is, if it is what we expect.
-#[derive(Debug, Clone)]
-struct Lenient<T>(Option<T>);
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Lenient<T> {
+    /// There is nothing.
+    #[default]
+    Absent,
+    /// There is something else.
+    Odd,
+    /// It is.
+    Read(T),
+}
 
-impl<T> Default for Lenient<T> {
-    fn default() -> Self {
-        Self(None)
+impl<T> Lenient<T> {
+    fn get(&self) -> Option<&T> {
+        match self {
+            Self::Read(read) => Some(read),
+            Self::Absent | Self::Odd => None,
+        }
+    }
+
+    fn is_odd(&self) -> bool {
+        matches!(self, Self::Odd)
     }
 }
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Ok(Self(serde_json::from_value(value).ok()))
+        if value.is_null() {
+            return Ok(Self::Absent);
+        }
+        Ok(serde_json::from_value(value).map_or(Self::Odd, Self::Read))
     }
 }
 
@@ -125,12 +152,12 @@ impl Resource for CustomObject {
 impl CustomObject {
     /// What is kept of it.
     pub fn read(&self, kind: &'static CustomKind) -> Option<Workload> {
-        let spec = self.spec.0.clone().unwrap_or_default();
-        let template = spec.template.0.as_ref();
+        let spec = self.spec.get().cloned().unwrap_or_default();
+        let template = spec.template.get();
         let mut workload = Workload::of_template(WorkloadKind::Custom(kind), &self.metadata, template)?;
         workload.progress = self.progress(&spec);
         if let Some(template) = template.cloned() {
-            let spec = CustomSpec { replicas: spec.replicas.0, template };
+            let spec = CustomSpec { replicas: spec.replicas.get().copied(), template };
             workload.fields = Fields::of(&workload.id, &self.metadata, &spec).into();
         }
         if kind.is_argo_rollout() {
@@ -139,9 +166,16 @@ impl CustomObject {
         Some(workload)
     }
 
-    /// Whether it has a pod template, or says where that stands.
-    pub fn has_template(&self) -> bool {
-        self.spec.0.as_ref().is_some_and(|spec| spec.template.0.is_some() || spec.workload_ref.0.is_some())
+    /// Why nothing is known of its pod template, unless it has one, or says where that stands.
+    pub fn lacks_template(&self) -> Option<NoTemplate> {
+        let Some(spec) = self.spec.get() else {
+            return Some(if self.spec.is_odd() { NoTemplate::Odd } else { NoTemplate::Absent });
+        };
+        match (&spec.template, &spec.workload_ref) {
+            (Lenient::Read(_), _) | (_, Lenient::Read(_)) => None,
+            (Lenient::Odd, _) | (_, Lenient::Odd) => Some(NoTemplate::Odd),
+            (Lenient::Absent, Lenient::Absent) => Some(NoTemplate::Absent),
+        }
     }
 
     /// What only an Argo Rollout has.
@@ -151,7 +185,7 @@ impl CustomObject {
         if workload.lever == Lever::RestartAt {
             workload.stamp = annotations.get(CONFIG_HASH).cloned();
         }
-        let deployment = spec.workload_ref.0.as_ref().filter(|reference| {
+        let deployment = spec.workload_ref.get().filter(|reference| {
             reference.kind == WorkloadKind::Deployment.as_str() && group_of(&reference.api_version) == "apps"
         });
         workload.template_in = deployment.map(|reference| WorkloadId {
@@ -163,16 +197,17 @@ impl CustomObject {
 
     /// What the status counts, as Deployments do it or as DaemonSets do.
     fn progress(&self, spec: &Spec) -> Progress {
-        let status = self.status.0.clone().unwrap_or_default();
-        let Some(observed) = status.observed_generation.0.and_then(|number| number.value()) else {
+        let status = self.status.get().cloned().unwrap_or_default();
+        let Some(observed) = status.observed_generation.get().and_then(Number::value) else {
             return Progress::Unknown;
         };
-        let by_node = status.desired_number_scheduled.0;
+        let count = |count: &Lenient<i32>| count.get().copied();
+        let by_node = count(&status.desired_number_scheduled);
         progress(&Counts {
             observed: Some(observed) >= self.metadata.generation,
-            desired: by_node.or(spec.replicas.0).unwrap_or(1),
-            pods: status.replicas.0.or(status.current_number_scheduled.0).unwrap_or_default(),
-            updated: status.updated_replicas.0.or(status.updated_number_scheduled.0).unwrap_or_default(),
+            desired: by_node.or(count(&spec.replicas)).unwrap_or(1),
+            pods: count(&status.replicas).or(count(&status.current_number_scheduled)).unwrap_or_default(),
+            updated: count(&status.updated_replicas).or(count(&status.updated_number_scheduled)).unwrap_or_default(),
         })
     }
 }

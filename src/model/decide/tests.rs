@@ -122,7 +122,7 @@ fn it_is_held_while_a_rollout_would_do_harm(#[case] workload: WorkloadBuilder, #
 #[case::given_up(3, 5000, Decision::Hold(Hold::StampStripped))]
 fn a_stamp_that_is_taken_away_is_put_on_again_twice(#[case] times: u8, #[case] now: i64, #[case] expected: Decision) {
     let mut record = record(&w(), &[0]);
-    record.stamp = Some(LastStamp { text: "s".to_owned(), time: at(10), cause: String::new(), stripped: times });
+    record.stamp = Some(LastStamp { stripped: times, ..LastStamp::found("s".to_owned(), at(10)) });
     assert_eq!(changed(w()).second(now).decide(&record), expected);
 }
 

@@ -14,6 +14,7 @@ use crate::model::managed_fields::{LastWrite, ManagerEntry};
 use crate::model::names::{ImageDigest, ImageText, KeyName, Manager, Name};
 use crate::model::pod::Blocked;
 use crate::model::report::to_the_second;
+use crate::model::workload::{ByHand, Strategy};
 
 /// One fact about a subject that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,9 +226,15 @@ impl From<Outdated> for FindingStatus {
                 };
                 (Certainty::Certain, manager, Some(at), format!("{change}; {why}"))
             }
-            Evidence::Written(LastWrite { manager, time }) => {
+            Evidence::Written { write: LastWrite { manager, time }, strategy } => {
+                let next_step = match strategy {
+                    Strategy::Rolling => "restart the rollout",
+                    Strategy::ByHand(ByHand::Paused) => "it is paused, so resume it and restart the rollout",
+                    Strategy::ByHand(ByHand::OnDelete) => "its update strategy is OnDelete, so delete its pods",
+                    Strategy::ByHand(ByHand::Partition) => "its update strategy has a partition, so delete its pods",
+                };
                 let message = format!(
-                    "{object} was written after containers that read it had started: restart the rollout, unless nothing that they read changed"
+                    "{object} was written after containers that read it had started: {next_step}, unless nothing that they read changed"
                 );
                 (Certainty::Likely, Some(manager), time, message)
             }

@@ -24,7 +24,7 @@ use crate::model::names::{ConfigId, ConfigName, KeyName, Name};
 use crate::model::pod::{Activity, Pod, RunningContainer, Started};
 use crate::model::record::{Change, Seen};
 use crate::model::revision;
-use crate::model::workload::{Progress, Strategy};
+use crate::model::workload::{ByHand, Progress, Strategy};
 
 /// Containers that started too early.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,14 +52,19 @@ pub enum Evidence {
         why: Why,
     },
     /// This manager wrote it.
-    Written(LastWrite),
+    Written {
+        /// Who, and when.
+        write: LastWrite,
+        /// How pods are replaced.
+        strategy: Strategy,
+    },
 }
 
 /// Why a change that the operator saw doesn't come to the pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// The workload's owner decides when pods are replaced.
-    ByHand,
+    ByHand(ByHand),
     /// Somebody removes the stamp: this one, if it wrote the pod template since.
     Stripped(Option<LastWrite>),
     /// The rollout makes no progress.
@@ -75,9 +80,7 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ByHand => f.write_str(
-                "it is paused, or its update strategy leaves the pods to its owner: resume it, or delete the pods",
-            ),
+            Self::ByHand(by_hand) => by_hand.fmt(f),
             Self::Stripped(Some(writer)) => write!(
                 f,
                 "restamp's stamp was removed again and again, and {} wrote the pod template since: let it leave \
@@ -161,8 +164,10 @@ fn why(sight: &WorkloadSight<'_>, reloading: &Reloading<'_>) -> Option<Why> {
             Obstacle::Failure(failure) => Some(Why::Failing(failure.to_owned())),
             Obstacle::DryRun => Some(Why::DryRun),
         },
-        Decision::RollingOut if sight.workload.strategy == Strategy::ByHand => Some(Why::ByHand),
-        Decision::RollingOut => rollout_stalled::stall(sight).map(|_| Why::Stalled),
+        Decision::RollingOut => match sight.workload.strategy {
+            Strategy::ByHand(by_hand) => Some(Why::ByHand(by_hand)),
+            Strategy::Rolling => rollout_stalled::stall(sight).map(|_| Why::Stalled),
+        },
         Decision::Nothing
         | Decision::Close
         | Decision::Wait { .. }
@@ -203,7 +208,7 @@ fn written(sight: &WorkloadSight<'_>, id: &ConfigId) -> Option<Outdated> {
         written.is_some_and(|written| was_shown(written) || later(started, CLOCK_SKEW) <= written)
     };
     let (pods, oldest_start) = count(pods, before)?;
-    let evidence = Evidence::Written(writes.into_values().max()?);
+    let evidence = Evidence::Written { write: writes.into_values().max()?, strategy: sight.workload.strategy };
     Some(Outdated { config: id.local(), pods, oldest_start, evidence })
 }
 
@@ -223,7 +228,7 @@ fn writes_of_what_is_read<'a>(sight: &WorkloadSight<'a>, config: &Config) -> BTr
 /// The pods that no rollout is about to take away.
 fn staying<'a>(sight: &WorkloadSight<'a>) -> Vec<&'a Pod> {
     let workload = sight.workload;
-    let leaves_pods = workload.strategy == Strategy::ByHand || rollout_stalled::stall(sight).is_some();
+    let leaves_pods = matches!(workload.strategy, Strategy::ByHand(_)) || rollout_stalled::stall(sight).is_some();
     match (workload.progress, revision::of_the_template(&sight.own_pods)) {
         _ if leaves_pods => sight.active().collect(),
         (_, Some(is_of_it)) => sight.active().filter(|pod| is_of_it(pod)).collect(),

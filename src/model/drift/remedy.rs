@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::api::drift_report::{Baseline, DriftReport, FindingStatus, FindingType, SourceKind};
 use crate::model::config::{Config, Field};
 use crate::model::names::{KeyName, Name, WorkloadKind};
+use crate::model::workload::{ByHand, Strategy, Workload};
 
 /// What commands about a subject go by.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +14,8 @@ pub struct Patient<'a> {
     pub report: &'a DriftReport,
     /// Itself, if it is a config.
     pub config: Option<&'a Config>,
+    /// Itself, if it is a workload.
+    pub workload: Option<&'a Workload>,
     /// What kubectl must be told of the cluster: `--context=c`.
     pub connection: &'a [String],
 }
@@ -38,7 +41,9 @@ impl FindingType {
                 "pods of one revision run different images under one tag: restart them, or pin a digest"
             }
             Self::DigestMismatch => "a pod runs another image than its template pins: restart it",
-            Self::OutdatedPods => "containers started before what they read at their start last changed: restart them",
+            Self::OutdatedPods => {
+                "containers started before what they read at their start last changed: have them start anew"
+            }
             Self::RolloutStalled => "the rollout makes no progress: mend what blocks it, or roll back",
         }
     }
@@ -52,7 +57,7 @@ pub fn remedy(patient: &Patient<'_>, finding: &FindingStatus) -> String {
         FindingType::UndeclaredField => patient.kubectl("edit", &patient.subject(), &[]),
         FindingType::MissingReference => patient.makes(finding),
         FindingType::MixedDigests | FindingType::DigestMismatch | FindingType::OutdatedPods => {
-            patient.rolls("restart").unwrap_or_else(|| patient.kubectl("describe", &patient.subject(), &[]))
+            patient.restarts().unwrap_or_else(|| patient.kubectl("describe", &patient.subject(), &[]))
         }
         FindingType::RolloutStalled => {
             patient.rolls("undo").unwrap_or_else(|| patient.kubectl("describe", &patient.subject(), &[]))
@@ -143,6 +148,19 @@ impl Patient<'_> {
         }
     }
 
+    /// Has its pods start anew. A restart is refused while a Deployment is paused, and leaves the pods where their owner has
+    /// the say; one that is deleted comes back.
+    fn restarts(&self) -> Option<String> {
+        match self.workload.map_or(Strategy::Rolling, |workload| workload.strategy) {
+            Strategy::Rolling => self.rolls("restart"),
+            Strategy::ByHand(ByHand::Paused) => {
+                let [resume, restart] = [self.rolls("resume")?, self.rolls("restart")?];
+                Some(format!("{resume} && {restart}"))
+            }
+            Strategy::ByHand(ByHand::OnDelete | ByHand::Partition) => Some(self.kubectl("delete pod", "POD", &[])),
+        }
+    }
+
     /// `kubectl rollout`, of a kind that has it.
     fn rolls(&self, how: &str) -> Option<String> {
         let kinds = [WorkloadKind::Deployment, WorkloadKind::StatefulSet, WorkloadKind::DaemonSet];
@@ -179,7 +197,7 @@ mod tests {
 
     fn of_config(config: &Config, findings: Vec<Finding>, connection: &[String]) -> String {
         let report = report::of_config(config, drift(findings));
-        let patient = Patient { report: &report, config: Some(config), connection };
+        let patient = Patient { report: &report, config: Some(config), workload: None, connection };
         remedy(&patient, &report.status.as_ref().unwrap().findings[0])
     }
 
@@ -209,11 +227,27 @@ mod tests {
     fn a_workload_is_restarted_and_another_kind_is_looked_at() {
         let finding = FindingStatus::new(FindingType::OutdatedPods);
         let mut report = report::of_workload(&deployment("w").build(), drift(vec![]));
-        let of = |report: &DriftReport| remedy(&Patient { report, config: None, connection: &[] }, &finding);
+        let of =
+            |report: &DriftReport| remedy(&Patient { report, config: None, workload: None, connection: &[] }, &finding);
         assert_eq!(of(&report), "kubectl rollout restart deployment/w --namespace=ns");
         report.spec.subject.kind = "Rollout".to_owned();
         report.spec.subject.api_version = "argoproj.io/v1alpha1".to_owned();
         assert_eq!(of(&report), "kubectl describe rollout.v1alpha1.argoproj.io/w --namespace=ns");
+    }
+
+    #[rstest]
+    #[case::paused(
+        ByHand::Paused,
+        "kubectl rollout resume deployment/w --namespace=ns && kubectl rollout restart deployment/w --namespace=ns"
+    )]
+    #[case::on_delete(ByHand::OnDelete, "kubectl delete pod POD --namespace=ns")]
+    #[case::partition(ByHand::Partition, "kubectl delete pod POD --namespace=ns")]
+    fn pods_that_a_restart_leaves_are_replaced_in_another_way(#[case] by_hand: ByHand, #[case] expected: &str) {
+        let mut workload = deployment("w").build();
+        workload.strategy = Strategy::ByHand(by_hand);
+        let report = report::of_workload(&workload, drift(vec![]));
+        let patient = Patient { report: &report, config: None, workload: Some(&workload), connection: &[] };
+        assert_eq!(remedy(&patient, &FindingStatus::new(FindingType::OutdatedPods)), expected);
     }
 
     #[rstest]

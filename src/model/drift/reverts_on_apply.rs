@@ -1,16 +1,20 @@
 //! `RevertsOnApply`: a declared field is not live as it is declared, and the next apply reverts it.
 
+use jiff::Timestamp;
+
 use super::{Finding, WorkloadSight};
+use crate::model::autoscaler::Autoscaling;
 use crate::model::fields::owners::{FieldOwner, Through};
 use crate::model::fields::{Change, Difference, FieldKind, Ownership};
-use crate::model::managers::{Standing, applied_manifest};
+use crate::model::managers::{Standing, TakesOut, applied_manifest};
 
 pub(super) fn find(sight: &WorkloadSight<'_>) -> Vec<Finding> {
     if !sight.has_manifest() {
         return Vec::new();
     }
-    // What an autoscaler sets has two owners: that is noted.
-    let autoscaled = |difference: &Difference| sight.autoscaler.is_some() && difference.kind == FieldKind::Replicas;
+    // What an autoscaler sets has two owners: that is noted. Where none can be seen, there may be one.
+    let may_be_autoscaled = sight.autoscaling != Autoscaling::Off;
+    let autoscaled = |difference: &Difference| may_be_autoscaled && difference.kind == FieldKind::Replicas;
     let differences = sight.workload.fields.differences.iter().filter(|difference| !autoscaled(difference));
     let found = differences.filter_map(|difference| {
         let by = match changed_by(sight, difference) {
@@ -37,15 +41,14 @@ pub(super) enum Writers<'a> {
 }
 
 pub(super) fn changed_by<'a>(sight: &WorkloadSight<'a>, difference: &'a Difference) -> Writers<'a> {
-    let fields = &sight.workload.fields;
-    if fields.ownership == Ownership::Hidden {
+    if sight.workload.fields.ownership == Ownership::Hidden {
         return Writers::Unknown;
+    }
+    if difference.change == Change::TakenOut {
+        return taken_out_by(sight, difference.kind);
     }
     let standing = |owner: &'a FieldOwner| (sight.managers.standing_on_workload(owner), owner);
     let others = |owner: &&FieldOwner| !applied_manifest(owner);
-    if difference.change == Change::TakenOut {
-        return taken_out_by(sight);
-    }
     let lowest =
         difference.owners.iter().filter(others).map(standing).max_by_key(|(standing, owner)| (*standing, owner.time));
     match lowest {
@@ -58,15 +61,29 @@ pub(super) fn changed_by<'a>(sight: &WorkloadSight<'a>, difference: &'a Differen
 }
 
 /// Whoever takes out what another one owns leaves no trace of that. An admission policy may do so at each apply; so a
-/// hand is meant only where one wrote something else since then.
-fn taken_out_by<'a>(sight: &WorkloadSight<'a>) -> Writers<'a> {
+/// hand is meant only where one wrote something else since then, by a command that can take this out.
+fn taken_out_by<'a>(sight: &WorkloadSight<'a>, kind: FieldKind) -> Writers<'a> {
+    let Some(applied) = last_apply(sight) else { return Writers::Unknown };
     let writers = &sight.workload.fields.writers;
-    let is_applier = |owner: &&FieldOwner| owner.wrote_manifest || applied_manifest(owner);
-    let applied = writers.iter().filter(is_applier).filter_map(|owner| owner.time).max();
     let others = writers.iter().filter(|owner| !is_applier(owner) && owner.through == Through::Object);
-    let mut standings = others.map(|owner| (sight.managers.standing_on_workload(owner), owner.time)).peekable();
-    let hands_alone = |(standing, time): (Standing, _)| standing == Standing::Hand && time > applied;
-    if standings.peek().is_some() && standings.all(hands_alone) { Writers::SomeHand } else { Writers::Unknown }
+    let (hands, more): (Vec<_>, Vec<_>) =
+        others.partition(|owner| sight.managers.standing_on_workload(owner) == Standing::Hand);
+    let can = |hand: &&FieldOwner| match TakesOut::by(&hand.manager) {
+        TakesOut::Anything => true,
+        TakesOut::Variables => kind == FieldKind::Variable,
+        TakesOut::Nothing => false,
+    };
+    let did = hands.into_iter().filter(can).any(|hand| hand.time > Some(applied));
+    if more.is_empty() && did { Writers::SomeHand } else { Writers::Unknown }
+}
+
+/// When the manifest was applied last, by those who own something of the spec.
+fn last_apply(sight: &WorkloadSight<'_>) -> Option<Timestamp> {
+    sight.workload.fields.writers.iter().filter(|owner| is_applier(owner)).filter_map(|owner| owner.time).max()
+}
+
+fn is_applier(owner: &FieldOwner) -> bool {
+    owner.wrote_manifest || applied_manifest(owner)
 }
 
 #[cfg(test)]
@@ -160,6 +177,9 @@ mod tests {
         json!({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}),
         json!({"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "s", "key": "k"}}}]}),
         "env[A].valueFrom.secretKeyRef")]
+    #[case::what_a_probe_does(
+        json!({"livenessProbe": {"httpGet": {"port": 80}, "periodSeconds": 1}}),
+        json!({"livenessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1}}), "livenessProbe.httpGet")]
     #[case::arguments(json!({"args": ["a", "b"]}), json!({"args": ["a"]}), "args")]
     #[case::the_environment_of_another_config(
         json!({"envFrom": [{"secretRef": {"name": "a"}}]}), json!({"envFrom": [{"secretRef": {"name": "b"}}]}), "envFrom")]
@@ -176,26 +196,110 @@ mod tests {
         );
     }
 
+    #[rstest]
+    #[case::by_a_hand(json!({"f:hostPath": {".": {}}}), 1)]
+    #[case::by_a_hand_at_another_field(json!({"f:name": {}}), 0)]
+    fn an_empty_volume_for_which_another_stands_reverts(#[case] owned: Value, #[case] expected: usize) {
+        let volume = |source: &str| json!({"template": {"spec": {"volumes": [{"name": "v", (source): {}}]}}});
+        let volumes = json!({"f:template": {"f:spec": {"f:volumes": {"k:{\"name\":\"v\"}": owned}}}});
+        let found = spec(volume("emptyDir"), volume("hostPath")).owned("kubectl-edit", "Update", volumes).found();
+        assert_eq!(found, vec!["RevertsOnApply spec.template.spec.volumes[v].emptyDir (kubectl-edit)"; expected]);
+    }
+
     fn without_a_variable() -> Applied {
         let declared = json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]});
         let live = json!({"env": [{"name": "A", "value": "1"}]});
         container(declared, live).owns(APPLY, "Update", json!({"f:env": {"k:{\"name\":\"A\"}": {}}}))
     }
 
+    fn and_by(applied: Applied, manager: &str) -> Applied {
+        applied.owns(manager, "Update", json!({"f:image": {}}))
+    }
+
     #[rstest]
-    #[case::a_hand_wrote_since(without_a_variable().owns("kubectl-edit", "Update", json!({"f:image": {}})).later(), 1)]
+    #[case::a_hand_wrote_since(and_by(without_a_variable(), "kubectl-edit").later(), 1)]
+    #[case::with_the_command_for_variables(and_by(without_a_variable(), "kubectl-set").later(), 1)]
+    #[case::with_a_command_that_takes_nothing_out(and_by(without_a_variable(), "kubectl-rollout").later(), 0)]
     #[case::and_an_autoscaler(
-        without_a_variable().owned("kube-controller-manager", "Update", json!({"f:replicas": {}})).through("scale")
-            .owns("kubectl-edit", "Update", json!({"f:image": {}})).later(), 1)]
+        and_by(without_a_variable().owned("kube-controller-manager", "Update", json!({"f:replicas": {}})).through("scale"),
+            "kubectl-edit").later(), 1)]
+    #[case::and_another_one_before(and_by(and_by(without_a_variable(), "kubectl-patch"), "kubectl-edit").later(), 1)]
     #[case::an_admission_policy_or_a_hand_without_a_trace(without_a_variable(), 0)]
-    #[case::a_hand_wrote_before(without_a_variable().owns("kubectl-edit", "Update", json!({"f:image": {}})), 0)]
-    #[case::or_a_controller(
-        without_a_variable().owns("kubectl-edit", "Update", json!({"f:image": {}})).later()
-            .owns("injector", "Update", json!({"f:image": {}})), 0)]
+    #[case::a_hand_wrote_before(and_by(without_a_variable(), "kubectl-edit"), 0)]
+    #[case::or_a_controller(and_by(and_by(without_a_variable(), "kubectl-edit").later(), "injector"), 0)]
     fn a_member_that_was_taken_out_comes_back_where_a_hand_took_it(#[case] applied: Applied, #[case] expected: usize) {
         let found = applied.found();
         let b = "RevertsOnApply spec.template.spec.containers[app].env[B]";
         assert_eq!(found, vec![b; expected]);
+    }
+
+    /// Paths of what is said where the hand of this name wrote something else since the apply.
+    fn taken_out(by: &str, declared: Value, live: Value) -> Vec<String> {
+        let applied = container(declared, live).owns(APPLY, "Update", json!({"f:name": {}}));
+        let found = and_by(applied, by).later().found();
+        let beginning = "RevertsOnApply spec.template.spec.containers[app].";
+        found.iter().map(|found| found.strip_prefix(beginning).unwrap().to_owned()).collect()
+    }
+
+    #[rstest]
+    #[case::a_value(
+        json!({"env": [{"name": "A", "value": "1"}]}), json!({"env": [{"name": "A"}]}), "env[A].value")]
+    #[case::a_reference(
+        json!({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}),
+        json!({"env": [{"name": "A"}]}), "env[A].valueFrom")]
+    #[case::a_command(json!({"command": ["a"]}), json!({}), "command")]
+    #[case::a_limit(
+        json!({"resources": {"limits": {"memory": "1Gi", "cpu": "1"}}}), json!({"resources": {"limits": {"cpu": "1"}}}),
+        "resources.limits.memory")]
+    #[case::all_limits(json!({"resources": {"limits": {"memory": "1Gi"}}}), json!({"resources": {}}), "resources.limits")]
+    #[case::a_probe(json!({"livenessProbe": {"tcpSocket": {"port": 80}}}), json!({}), "livenessProbe")]
+    #[case::what_a_container_may_do(
+        json!({"securityContext": {"runAsNonRoot": true, "capabilities": {"drop": ["ALL"]}}}), json!({}),
+        "securityContext")]
+    #[case::a_part_of_it(
+        json!({"securityContext": {"runAsNonRoot": true, "capabilities": {"drop": ["ALL"]}}}),
+        json!({"securityContext": {"runAsNonRoot": true}}), "securityContext.capabilities")]
+    #[case::a_mount(
+        json!({"volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": true}]}),
+        json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}), "volumeMounts[/v].readOnly")]
+    fn a_field_that_was_taken_out_comes_back_where_a_hand_took_it(
+        #[case] declared: Value,
+        #[case] live: Value,
+        #[case] path: &str,
+    ) {
+        assert_eq!(taken_out("kubectl-edit", declared.clone(), live.clone()), [path]);
+        let by_set: &[&str] = if path.starts_with("env") { &[path] } else { &[] };
+        assert_eq!(taken_out("kubectl-set", declared.clone(), live.clone()), by_set);
+        let without_a_trace = container(declared, live).owns(APPLY, "Update", json!({"f:name": {}}));
+        assert_eq!(without_a_trace.found(), [""; 0]);
+    }
+
+    #[rstest]
+    #[case::what_is_nothing(json!({"args": [], "tty": false, "securityContext": {"privileged": false}}))]
+    #[case::what_a_feature_may_drop(json!({"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}]}))]
+    #[case::a_part_that_a_feature_may_drop(json!({"livenessProbe": {"grpc": {"port": 80}}}))]
+    #[case::a_null(json!({"command": null}))]
+    fn what_an_api_server_may_drop_was_not_taken_out(#[case] declared: Value) {
+        assert_eq!(taken_out("kubectl-edit", declared, json!({})), [""; 0]);
+    }
+
+    #[test]
+    fn fields_of_pods_and_of_the_workload_count_as_well() {
+        let pod = json!({"automountServiceAccountToken": false, "hostAliases": [{"ip": "1.2.3.4", "hostnames": ["h"]}],
+            "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "dnsPolicy": "None"});
+        let declared = json!({"paused": true, "template": {"metadata": {"labels": {"a": ""}}, "spec": pod}});
+        let live = json!({"template": {"metadata": {}, "spec": {"containers": []}}});
+        let applied = spec(declared, live).owned(APPLY, "Update", json!({"f:replicas": {}}));
+        let found = applied.owned("kubectl-edit", "Update", json!({"f:replicas": {}})).later().found();
+        let expected = [
+            "paused",
+            "template.metadata.labels",
+            "template.spec.automountServiceAccountToken",
+            "template.spec.hostAliases[1.2.3.4]",
+            "template.spec.nodeSelector",
+            "template.spec.tolerations",
+        ];
+        assert_eq!(found, expected.map(|path| format!("RevertsOnApply spec.{path}")));
     }
 
     #[test]
@@ -206,5 +310,14 @@ mod tests {
         };
         let edited = spec(template("1", "x"), template("2", "y")).owned("kubectl-edit", "Update", json!({}));
         assert_eq!(edited.found(), ["RevertsOnApply spec.template.metadata.labels[a.b/c] (kubectl-edit)"]);
+    }
+
+    #[test]
+    fn a_restart_that_a_manifest_was_made_with_was_not_taken_out() {
+        let annotations = json!({"kubectl.kubernetes.io/restartedAt": "x", "restamp.dev/config-hash": "y"});
+        let declared = json!({"template": {"metadata": {"annotations": annotations}}});
+        let applied =
+            spec(declared, json!({"template": {"metadata": {}}})).owned(APPLY, "Update", json!({"f:replicas": {}}));
+        assert_eq!(applied.owned("kubectl-edit", "Update", json!({"f:replicas": {}})).later().found(), [""; 0]);
     }
 }

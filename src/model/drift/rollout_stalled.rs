@@ -7,6 +7,7 @@ use super::{Finding, WorkloadSight};
 use crate::model::delivered::later;
 use crate::model::names::Name;
 use crate::model::pod::{Blocked, Pod};
+use crate::model::record::Before;
 use crate::model::revision;
 use crate::model::workload::{Deadline, Progress, Strategy};
 
@@ -18,7 +19,7 @@ const DEADLINE: SignedDuration = SignedDuration::from_mins(10);
 pub struct Stall {
     /// The pod that blocks it, and what blocks the pod.
     pub pod: Option<(Name, Blocked)>,
-    /// What changed, where a stamp of ours caused the rollout; empty where that is not known.
+    /// What changed, where a stamp of ours caused the rollout, and the one before had gone well; empty where that is not known.
     pub our_cause: Option<String>,
 }
 
@@ -30,7 +31,7 @@ pub(super) fn find(sight: &WorkloadSight<'_>) -> Vec<Finding> {
 /// Whether, and by what, the rollout stalls. One that is paused or left to its owner does not.
 pub(super) fn stall(sight: &WorkloadSight<'_>) -> Option<Stall> {
     let workload = sight.workload;
-    if workload.deleting || workload.strategy == Strategy::ByHand || workload.progress == Progress::Unobserved {
+    if workload.deleting || workload.strategy != Strategy::Rolling || workload.progress == Progress::Unobserved {
         return None;
     }
     let pod = match workload.deadline {
@@ -72,7 +73,9 @@ fn worst<'a>(pods: impl Iterator<Item = (&'a Pod, &'a Blocked)>) -> Option<(&'a 
 
 fn our_cause(sight: &WorkloadSight<'_>) -> Option<String> {
     let stamp = sight.reloading?.record.stamp.as_ref()?;
-    (sight.workload.stamp.as_deref() == Some(stamp.text.as_str())).then(|| stamp.cause.clone())
+    // What kept the pods before from starting keeps the stamped ones too.
+    let went_well = stamp.before == Before::Settled;
+    (went_well && sight.workload.stamp.as_deref() == Some(stamp.text.as_str())).then(|| stamp.cause.clone())
 }
 
 #[cfg(test)]
@@ -147,11 +150,16 @@ mod tests {
     }
 
     #[rstest]
-    #[case::ours("s", Some("key K of ConfigMap c changed".to_owned()))]
-    #[case::somebody_elses("t", None)]
-    fn a_stamp_of_ours_is_named_as_the_cause(#[case] live: &str, #[case] expected: Option<String>) {
+    #[case::ours("s", Before::Settled, Some("key K of ConfigMap c changed".to_owned()))]
+    #[case::somebody_elses("t", Before::Settled, None)]
+    #[case::what_did_not_start_before("s", Before::Unsettled, None)]
+    fn a_stamp_of_ours_is_named_as_the_cause(
+        #[case] live: &str,
+        #[case] before: Before,
+        #[case] expected: Option<String>,
+    ) {
         let cause = "key K of ConfigMap c changed".to_owned();
-        let stamp = LastStamp { cause, ..LastStamp::found("s".to_owned(), at(0)) };
+        let stamp = LastStamp { cause, before, ..LastStamp::found("s".to_owned(), at(0)) };
         let record = Record { stamp: Some(stamp), ..Record::default() };
         let found = scene(late().stamp(live)).look(|sight| {
             let reloading = Reloading { record: &record, decision: &Decision::RollingOut, obstacle: None };

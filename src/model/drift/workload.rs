@@ -8,11 +8,11 @@ use super::{
 };
 use crate::api::annotations::IGNORE_FINDINGS;
 use crate::api::drift_report::Baseline;
+use crate::model::autoscaler::Autoscaling;
 use crate::model::config::Configs;
 use crate::model::decide::Decision;
 use crate::model::fields::{Manifest, ManifestOrigin, Ownership};
 use crate::model::managers::Managers;
-use crate::model::names::Name;
 use crate::model::pod::{Phase, Pod};
 use crate::model::record::Record;
 use crate::model::revision::OwnPods;
@@ -27,8 +27,8 @@ pub struct WorkloadSight<'a> {
     pub configs: &'a Configs,
     /// Who is who among those who write.
     pub managers: &'a Managers,
-    /// The HorizontalPodAutoscaler that scales it, where that is known.
-    pub autoscaler: Option<&'a Name>,
+    /// Which HorizontalPodAutoscaler scales it.
+    pub autoscaling: Autoscaling<'a>,
     /// Its pods.
     pub own_pods: OwnPods<'a>,
     /// How reloading stands, where the operator follows it.
@@ -208,18 +208,17 @@ pub(super) mod tests {
         }
 
         pub(in super::super) fn drift(self) -> Drift {
-            self.drift_beside(None)
+            self.drift_beside(Autoscaling::Off)
         }
 
-        /// The same where this HorizontalPodAutoscaler scales it.
-        pub(in super::super) fn drift_beside(self, autoscaler: Option<&str>) -> Drift {
-            let autoscaler = autoscaler.map(Name::from);
+        /// The same where this is known of who scales it.
+        pub(in super::super) fn drift_beside(self, autoscaling: Autoscaling<'_>) -> Drift {
             let workload = &self.build();
             let sight = WorkloadSight {
                 workload,
                 configs: &Configs::with_unknown(ConfigKind::ALL.into()),
                 managers: &Managers::default(),
-                autoscaler: autoscaler.as_ref(),
+                autoscaling,
                 own_pods: OwnPods { workload, pods: &[], replica_set: None },
                 reloading: None,
                 now: Timestamp::UNIX_EPOCH,

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::no_drift::NoDrift;
 use super::workload::Subject;
 use crate::api::annotations::IGNORE;
 use crate::api::drift_report::{Baseline, Consumer, FindingStatus, Source};
@@ -27,6 +28,8 @@ pub struct ConfigExplanation {
     pub subject: Subject,
     /// Why it is not looked at for drift, if it is not.
     pub not_looked_at: Option<String>,
+    /// Why the operator reports no drift of it, where its flags say so.
+    pub no_drift: Option<NoDrift>,
     /// Why its changes roll nobody, if so.
     pub rolls_nobody: Option<String>,
     /// What says which keys are declared.
@@ -87,14 +90,20 @@ pub struct DriftOfKey {
     pub message: String,
 }
 
-/// Explains a config.
-pub fn of_config(config: &Config, managers: &Managers, consumers: &Consumers) -> ConfigExplanation {
+/// Explains a config, of which the operator's flags say this.
+pub fn of_config(
+    config: &Config,
+    managers: &Managers,
+    consumers: &Consumers,
+    no_drift: Option<NoDrift>,
+) -> ConfigExplanation {
     let declared = Declared::of(config, managers);
     let drift = drift_of(config, managers, consumers);
     let notes = drift.into_iter().flat_map(|drift| drift.notes);
     ConfigExplanation {
         subject: Subject::from(&config.id),
         not_looked_at: NotLookedAt::of(config).map(|why| why.to_string()),
+        no_drift,
         rolls_nobody: rolls_nobody(config),
         baseline: declared.baseline(),
         baseline_message: baseline_message(config, &declared),
@@ -213,7 +222,7 @@ mod tests {
     use rstest::rstest;
 
     fn explain(config: ConfigBuilder) -> ConfigExplanation {
-        of_config(&config.build(), &Managers::default(), &Consumers::default())
+        of_config(&config.build(), &Managers::default(), &Consumers::default(), None)
     }
 
     #[rstest]

@@ -3,6 +3,7 @@
 //! It asks the rules themselves: nothing is decided here that the operator would decide in another place.
 
 mod config;
+mod no_drift;
 mod operator;
 mod readings;
 mod reload;
@@ -11,6 +12,7 @@ mod why;
 mod workload;
 
 pub use config::{ConfigExplanation, DriftOfKey, KeyExplanation, OwnedKeys, of_config};
+pub use no_drift::{NoDrift, NoDriftReason};
 pub use operator::{Operator, OperatorExplanation, Remark, RemarkReason, Running};
 pub use readings::{Existence, Reading};
 pub use reload::{NoReload, NoReloadReason, OpenChange, Reload, ReloadOfConfig};

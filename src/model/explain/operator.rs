@@ -230,7 +230,8 @@ impl Operator {
         let watches_namespaces = self.scope().is_some_and(Scope::watches_namespaces);
         // Where there is no CSI driver, nothing waits for it, and nothing of it is seen either.
         let consumed = || workload.consumption.configs().into_iter().map(|id| Watched::Config(id.kind));
-        let needs = move || workload.needs().chain(consumed()).chain(watches_namespaces.then_some(Watched::Namespace));
+        let more = watches_namespaces.then_some(Watched::Namespace).into_iter().chain([Watched::Autoscaler]);
+        let needs = move || workload.needs().chain(consumed()).chain(more.clone());
         unread.filter(move |unread| needs().any(|kind| unread.hides(kind, &workload.id.namespace)))
     }
 
@@ -250,7 +251,13 @@ impl Operator {
                 self.namespace
             ),
         };
-        remark(RemarkReason::NotRead, message)
+        // It keeps nothing from rolling.
+        let effect = if kind == Watched::Autoscaler.as_str() {
+            "; until then nothing is claimed of numbers of pods"
+        } else {
+            ""
+        };
+        remark(RemarkReason::NotRead, format!("{message}{effect}"))
     }
 
     /// Whether it knows all that the custom resource definition has, and the other way round.
@@ -308,6 +315,7 @@ fn to_the_second(time: Timestamp) -> Timestamp {
 pub(super) mod tests {
     use super::*;
     use crate::model::builders::deployment;
+    use crate::model::drift_scope::DriftScope;
     use crate::model::participation::Participation;
     use crate::model::scope::{Extent, Namespaces};
     use rstest::rstest;
@@ -317,6 +325,7 @@ pub(super) mod tests {
             version: "0.2.0".to_owned(),
             scope: Scope::default(),
             participation: Participation::default(),
+            drift: DriftScope::default(),
             mode: Mode::Live,
             unread: [].into(),
         }
@@ -399,6 +408,12 @@ pub(super) mod tests {
         Running::Yes,
         None,
         ""
+    )]
+    #[case::without_the_right_to_see_autoscalers(
+        unread(Watched::Autoscaler, Extent::Cluster, WhyUnread::Forbidden),
+        Running::Yes,
+        Some(RemarkReason::NotRead),
+        "as in deploy/install.yaml; until then nothing is claimed of numbers of pods"
     )]
     #[case::with_a_failing_watch(
         unread(Watched::Report, Extent::Cluster, WhyUnread::Failing),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::no_drift::NoDrift;
 use super::operator::{Operator, OperatorExplanation};
 use super::readings::Reading;
 use super::reload::{NoReload, Reload, reload_of};
@@ -15,12 +16,13 @@ use crate::api::reload_status::ReloadStatus;
 use crate::api::vocabulary::Vocabulary;
 use crate::model::counting::Counting;
 use crate::model::decide::Hold;
+use crate::model::fields::Manifest;
 use crate::model::names::{ConfigKind, Name, WorkloadId, WorkloadKind};
 use crate::model::namespace::{Barred, Namespace, NamespaceDefault};
 use crate::model::participation::Reloading;
 use crate::model::rerun::Reruns;
 use crate::model::scope::Membership;
-use crate::model::workload::{Owned, Workload};
+use crate::model::workload::{Owned, Strategy, Workload};
 
 /// All that is looked at for one workload.
 #[derive(Debug)]
@@ -83,6 +85,8 @@ pub struct WorkloadExplanation {
     /// Whether changes roll it at all, and why.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// Why its pods stay when it rolls, until somebody acts, if they do.
+    pub pods_stay: Option<String>,
     /// Who must mend it where it drifts, if it says so.
     pub source: Option<Source>,
     /// What its annotations have wrong.
@@ -95,6 +99,10 @@ pub struct WorkloadExplanation {
     pub reload: Option<Reload>,
     /// Why that is not known, where it is not.
     pub no_reload: Option<NoReload>,
+    /// Why the operator reports no drift of it, where its flags say so.
+    pub no_drift: Option<NoDrift>,
+    /// Why its fields are compared with nothing, though a Helm release declares them.
+    pub not_compared: Option<String>,
     /// What there is to say about the operator; nothing where files are explained.
     pub operator: Option<OperatorExplanation>,
 }
@@ -109,13 +117,35 @@ pub fn of_workload(sight: &WorkloadSight<'_>) -> WorkloadExplanation {
         subject: Subject::from(&sight.workload.id),
         template_of: sight.referrer.map(Subject::from),
         verdict: Verdict::from(&why),
+        pods_stay: pods_stay(sight.workload),
         source: sight.workload.origin.as_ref().and_then(|origin| origin.source.clone()),
         problems: case.problems(),
         missing: case.missing(),
         readings: case.readings(),
         reload,
         no_reload,
+        not_compared: not_compared(sight.workload),
+        no_drift: NoDrift::of(&sight.operator.published, &sight.workload.id.namespace, sight.namespace),
         operator,
+    }
+}
+
+/// The manifests of releases are read for the kinds that are built in.
+fn not_compared(workload: &Workload) -> Option<String> {
+    let is_custom = matches!(workload.id.kind, WorkloadKind::Custom(_));
+    let has_manifest = matches!(workload.fields.manifest, Manifest::Current { .. });
+    let release = workload.release().filter(|_| is_custom && !has_manifest)?;
+    Some(format!(
+        "Helm release {release} declares it, and custom kinds are not compared with a release; see helm get manifest {} \
+         --namespace {}",
+        release.name, release.namespace
+    ))
+}
+
+fn pods_stay(workload: &Workload) -> Option<String> {
+    match workload.strategy {
+        Strategy::Rolling => None,
+        Strategy::ByHand(by_hand) => Some(by_hand.to_string()),
     }
 }
 

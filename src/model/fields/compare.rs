@@ -1,23 +1,17 @@
 //! What is declared, compared with what is live, as the API server does it: members of lists by their keys, quantities by
 //! value, and only what is declared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
 use super::owners::{FieldOwner, Owned, member_name};
 use super::path::{Path, Step};
-use super::{Change, Difference, FieldKind, Shown, merge_keys, quantity};
+use super::{Change, Difference, FieldKind, Shown, kept, merge_keys, quantity, unions};
 use crate::api::annotations::CONFIG_HASH;
 
 /// What `kubectl rollout restart` writes into a pod template.
 const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
-
-/// The lists of which a declared member that is not live was taken out: an API server keeps these whatever its features.
-const KEPT_LISTS: [&str; 6] = ["containers", "initContainers", "env", "ports", "volumeMounts", "volumes"];
-
-/// The lists whose members hold one of several fields: who writes another one takes the declared one away.
-const UNIONS: [&str; 2] = ["env", "volumes"];
 
 /// What a comparison finds.
 pub(super) trait Findings {
@@ -39,13 +33,13 @@ pub(super) fn object(
         let (path, owned_below) = (path.field(name), owned.field(name));
         match live.get(name) {
             Some(live) => field(&path, declared, live, &owned_below, found),
-            None => absent(&path, declared, owned, found),
+            None => absent(&path, declared, (live, owned), found),
         }
     }
 }
 
 /// Our own stamp and `kubectl rollout restart` are never drift, not even of a manifest that was made of a live object.
-fn is_a_restart(path: &Path<'_>, name: &str) -> bool {
+pub(super) fn is_a_restart(path: &Path<'_>, name: &str) -> bool {
     path.ends_with(&["metadata", "annotations"]) && [CONFIG_HASH, RESTARTED_AT].contains(&name)
 }
 
@@ -76,23 +70,31 @@ fn whole(path: &Path<'_>, same: bool, (shown, owned): (Option<Shown>, &Owned<'_>
     found.differs(Difference { path, kind, change: Change::Changed, shown, owners: owned.owners() });
 }
 
-/// A declared field that is not live. An API server drops what is empty, and fields whose feature is off, so this alone
-/// says nothing.
-fn absent(path: &Path<'_>, declared: &Value, parent: &Owned<'_>, found: &mut dyn Findings) {
+/// A declared field that the live parent does not have.
+fn absent(
+    path: &Path<'_>,
+    declared: &Value,
+    (live, parent): (&Map<String, Value>, &Owned<'_>),
+    found: &mut dyn Findings,
+) {
+    let instead = unions::instead(path, declared, live);
+    if !instead.is_empty() {
+        let owners: BTreeSet<FieldOwner> = instead.iter().flat_map(|other| parent.field(other).owners()).collect();
+        let (path, kind, owners) = (path.to_string(), path.kind(), owners.into_iter().collect());
+        return found.differs(Difference { path, kind, change: Change::Changed, shown: None, owners });
+    }
     match declared {
-        Value::Object(declared) if !path.is_in_union() => {
-            object(path, declared, &Map::new(), &parent.nothing(), found);
-        }
         Value::Array(declared) if path.merge_keys().is_some() => {
             members(path, declared, &[], &parent.nothing(), found);
         }
-        declared if path.is_in_union() && !is_empty(declared) => {
-            let (path, kind) = (path.to_string(), FieldKind::Other);
-            let owners = parent.owners_within();
-            found.differs(Difference { path, kind, change: Change::Changed, shown: None, owners });
-        }
+        declared if kept::field(path, declared) => taken_out(path, found),
         _ => {}
     }
+}
+
+fn taken_out(path: &Path<'_>, found: &mut dyn Findings) {
+    let (path, kind) = (path.to_string(), path.kind());
+    found.differs(Difference { path, kind, change: Change::TakenOut, shown: None, owners: Vec::new() });
 }
 
 /// Compares a list by the keys of its members; not at all where these don't tell them apart.
@@ -102,10 +104,7 @@ fn members(path: &Path<'_>, declared: &[Value], live: &[Value], owned: &Owned<'_
         let (path, owned) = (path.member(name), owned.member(keys));
         match live.get(name) {
             Some((_, live)) => object(&path, declared, live, &owned, found),
-            None if path.is_kept() => {
-                let (path, kind) = (path.to_string(), FieldKind::Other);
-                found.differs(Difference { path, kind, change: Change::TakenOut, shown: None, owners: Vec::new() });
-            }
+            None if kept::member(&path) => taken_out(&path, found),
             None => {}
         }
     }
@@ -158,7 +157,7 @@ pub(super) fn covers(path: &Path<'_>, declared: &Value, live: &Value) -> bool {
 }
 
 /// What the API doesn't tell from nothing.
-fn is_empty(value: &Value) -> bool {
+pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::Bool(true) => false,
@@ -181,7 +180,7 @@ fn text(value: &Value) -> Option<String> {
 fn shown(path: &Path<'_>, declared: &Value, live: &Value) -> Option<Shown> {
     let may_be_shown = match path.kind() {
         FieldKind::Image | FieldKind::Replicas | FieldKind::Resources => true,
-        FieldKind::Other => false,
+        FieldKind::Variable | FieldKind::Other => false,
     };
     may_be_shown.then(|| Some(Shown { declared: text(declared)?, live: text(live)? })).flatten()
 }
@@ -207,15 +206,10 @@ impl Path<'_> {
         fields.iter().rev().all(|field| upwards.next() == Some(Step::Field(field)))
     }
 
-    /// Whether this is a member of a list that an API server keeps.
-    fn is_kept(&self) -> bool {
-        matches!(self.upwards().nth(1), Some(Step::Field(list)) if KEPT_LISTS.contains(&list))
-    }
-
-    /// Whether this is one of several fields of which a member holds one.
-    fn is_in_union(&self) -> bool {
-        let mut upwards = self.upwards().skip_while(|step| matches!(step, Step::Field(_))).skip(1);
-        matches!(upwards.next(), Some(Step::Field(list)) if UNIONS.contains(&list))
+    /// Whether this is a member of this list, or in one.
+    fn is_in_list(&self, list: &str) -> bool {
+        let steps: Vec<Step<'_>> = self.upwards().collect();
+        steps.windows(2).any(|steps| matches!(steps, [Step::Member(_), Step::Field(name)] if *name == list))
     }
 
     fn is_quantity(&self) -> bool {
@@ -230,6 +224,7 @@ impl Path<'_> {
             }
             [Step::Field("replicas"), Step::Field("spec")] => FieldKind::Replicas,
             [_, Step::Field("limits" | "requests"), Step::Field("resources"), ..] => FieldKind::Resources,
+            _ if self.is_in_list("env") => FieldKind::Variable,
             _ => FieldKind::Other,
         }
     }

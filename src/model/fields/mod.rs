@@ -7,8 +7,10 @@ pub mod quantity;
 
 mod additions;
 mod compare;
+mod kept;
 mod manifest;
 mod path;
+mod unions;
 
 pub use manifest::{CustomSpec, declared_spec};
 
@@ -118,6 +120,8 @@ pub enum FieldKind {
     Replicas,
     /// What a container may use.
     Resources,
+    /// A variable, or something of it: its value may be a secret.
+    Variable,
     /// Anything else: its value may be a secret.
     Other,
 }
@@ -127,7 +131,7 @@ pub enum FieldKind {
 pub enum Change {
     /// It has another value.
     Changed,
-    /// It is a member of a list, and was taken out. Nobody owns what is not there.
+    /// It was taken out. Nobody owns what is not there.
     TakenOut,
 }
 
@@ -174,6 +178,11 @@ impl ManifestOrigin {
 }
 
 impl Fields {
+    /// Whether a declared field of this kind is not live as it is declared.
+    pub fn differs_in(&self, kind: FieldKind) -> bool {
+        self.differences.iter().any(|difference| difference.kind == kind)
+    }
+
     /// The facts about an object with this spec, by its annotation of `kubectl apply`.
     pub fn of(id: &WorkloadId, metadata: &ObjectMeta, spec: &impl Serialize) -> Self {
         let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(ANNOTATION));

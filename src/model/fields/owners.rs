@@ -100,7 +100,7 @@ pub struct Owned<'a> {
 /// How much of a field an entry owns.
 #[derive(Clone, Copy)]
 enum Reach<'a> {
-    /// All of it: below a leaf there is nothing that belongs to others.
+    /// All of it: it is a leaf. Where others own parts of it, it is none, and this one owns nothing below.
     Whole,
     /// These parts; and the field itself where one of them is `.`.
     Part(&'a Map<String, Value>),
@@ -124,8 +124,11 @@ impl<'a> Owned<'a> {
     }
 
     fn step(&self, name: &str) -> Self {
+        // Others own parts of it, so it is no leaf: this one wrote it while there was nothing in it, as `resources: {}`.
+        let has_parts = self.reached.iter().any(|(_, reach)| reach.has_parts());
         let below = |(owner, reach): &(usize, Reach<'a>)| {
             let below = match reach {
+                Reach::Whole if has_parts => return None,
                 Reach::Whole => Reach::Whole,
                 Reach::Part(parts) => match parts.get(name)? {
                     Value::Object(parts) if parts.is_empty() => Reach::Whole,
@@ -187,6 +190,13 @@ impl Reach<'_> {
         match self {
             Self::Whole => true,
             Self::Part(parts) => parts.contains_key("."),
+        }
+    }
+
+    fn has_parts(&self) -> bool {
+        match self {
+            Self::Whole => false,
+            Self::Part(parts) => parts.keys().any(|step| step != "."),
         }
     }
 
@@ -291,5 +301,16 @@ mod tests {
             .of_field("spec")
             .in_common(&Path::root("spec"), &mut |path, owners| told.push((path.to_string(), names(owners))));
         assert_eq!(told, [("spec.list[80/TCP].x".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
+    }
+
+    #[test]
+    fn who_wrote_it_while_it_was_empty_owns_nothing_that_others_put_in() {
+        let limits = json!({"f:resources": {"f:limits": {".": {}, "f:memory": {}}}});
+        let metadata = metadata(&json!([entry("a", json!({"f:resources": {}})), entry("b", limits)]));
+        let owners = Owners::of(&metadata);
+        let spec = owners.of_field("spec");
+        let memory = spec.field("resources").field("limits").field("memory");
+        assert_eq!(names(memory.owners()), ["b"]);
+        spec.in_common(&Path::root("spec"), &mut |path, _| panic!("{path} has one owner"));
     }
 }

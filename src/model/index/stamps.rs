@@ -7,10 +7,11 @@ use crate::model::digest::Digest;
 use crate::model::index::Index;
 use crate::model::names::{Name, ResourceVersion, Uid, WorkloadId};
 use crate::model::observe::Sight;
-use crate::model::record::Record;
+use crate::model::pod::Phase;
+use crate::model::record::{Before, Record};
 use crate::model::rerun::{Run, name_of_run};
 use crate::model::stamp::Stamp;
-use crate::model::workload::Progress;
+use crate::model::workload::{Deadline, Progress};
 
 /// One stamp to be sent: where, on which state, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,10 +51,10 @@ impl Index {
         let tracked = self.workloads.get(id)?;
         let record = tracked.record.as_ref()?;
         let workload = &tracked.workload;
-        let (digest, act) = self.with_sight(tracked, &record.counting, now, |sight| {
+        let (digest, act, before) = self.with_sight(tracked, &record.counting, now, |sight| {
             let digest = sight.consumed.digest(sight.uid, self.keyring.current());
             let act = act(record, sight, &digest);
-            Some((digest, act))
+            Some((digest, act, before(sight)))
         })?;
         let stamp = Stamp { digest, generation: workload.generation };
         let order = StampOrder {
@@ -65,7 +66,7 @@ impl Index {
             cause: Cause::of(record),
             due_since: record.open_entries().map(|(_, change)| change.first_seen).min()?,
         };
-        self.workloads.get_mut(id)?.record.as_mut()?.ask(order.text.clone(), now);
+        self.workloads.get_mut(id)?.record.as_mut()?.ask(order.text.clone(), now).before = before;
         Some(order)
     }
 
@@ -99,6 +100,14 @@ impl Index {
             record.confirm(&order.text);
         }
     }
+}
+
+/// How the rollout stands that a stamp would replace.
+fn before(sight: &Sight<'_>) -> Before {
+    let workload = sight.workload;
+    let is_complete = matches!(workload.progress, Progress::Complete { .. }) && workload.deadline != Deadline::Exceeded;
+    let mut active = sight.pods.iter().filter(|pod| pod.phase == Phase::Active);
+    if is_complete && active.all(|pod| pod.blocked.is_none()) { Before::Settled } else { Before::Unsettled }
 }
 
 /// What makes this workload read the open changes of its record.

@@ -8,6 +8,7 @@ use rstest::rstest;
 use super::{Event, Index, Object, StampOrder, StoredRecord, Work};
 use crate::api::auto_reload::AutoReload;
 use crate::api::opt_in::OptIn;
+use crate::model::autoscaler::{AutoscalerObject, Autoscaling};
 use crate::model::builders::{
     ConfigBuilder, PodBuilder, WorkloadBuilder, at, config_map, deployment, keyring, policy, running_since, secret,
 };
@@ -381,4 +382,31 @@ fn a_secret_is_watched_apart_from_config_maps() {
     index.apply(Event::Listed(SECRET, Extent::Cluster, config(secret("c"))), at(1));
     index.apply(Event::ListEnds(SECRET, Extent::Cluster), at(1));
     assert!(index.configs().get(&c("1").build().id).is_some());
+}
+
+fn autoscaler(target: &str) -> Object {
+    let object = serde_json::json!({"metadata": {"name": "h", "namespace": "ns"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}, "maxReplicas": 3}});
+    Object::Autoscaler(serde_json::from_value::<AutoscalerObject>(object).unwrap().read().unwrap())
+}
+
+#[test]
+fn an_autoscaler_says_something_of_what_it_scales_and_its_status_says_nothing() {
+    let mut index = listed(vec![(DEPLOYMENT, workload(w()))]);
+    assert_eq!(index.autoscaling(&id()), Autoscaling::Unknown);
+    assert_eq!(index.decide(&id(), at(0)), Some(Decision::Nothing), "reloading waits for it");
+    index.apply(Event::ListBegins(Watched::Autoscaler, Extent::Cluster), at(0));
+    let ended = index.apply(Event::ListEnds(Watched::Autoscaler, Extent::Cluster), at(0));
+    assert_eq!((index.autoscaling(&id()), ended.workloads), (Autoscaling::Off, [id()].into()));
+
+    let mut looked_at = |event| index.apply(event, at(1)).workloads.len();
+    let applied = |target| Event::Applied(Watched::Autoscaler, autoscaler(target));
+    assert_eq!([looked_at(applied("w")), looked_at(applied("w"))], [1, 0]);
+    assert_eq!(index.autoscaling(&id()), Autoscaling::By(&"h".into()));
+    let mut looked_at = |event| index.apply(event, at(1)).workloads.len();
+    assert_eq!([looked_at(applied("v")), looked_at(applied("v"))], [1, 0]);
+    assert_eq!(index.autoscaling(&id()), Autoscaling::Off);
+    index.apply(applied("w"), at(1));
+    let gone = index.apply(Event::Deleted(Watched::Autoscaler, autoscaler("w")), at(2));
+    assert_eq!((index.autoscaling(&id()), gone.workloads), (Autoscaling::Off, [id()].into()));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::api::annotations::{CONFIG_HASH, MADE_BY};
+use crate::api::annotations::{CONFIG_HASH, MADE_BY, MADE_FOR};
 use crate::model::names::{Name, Uid};
 
 /// What the API server, or the Job's controller, writes into a Job's metadata.
@@ -20,8 +20,8 @@ const GIVEN: [&str; 8] = [
 const OWN_LABELS: [&str; 4] =
     ["controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"];
 
-/// The manifest by which this installation makes a Job again, with this stamp in its pod template.
-pub fn again(live: &Value, stamp: &str, instance: &str) -> Value {
+/// The manifest by which this installation makes a Job again for this cause, with this stamp in its pod template.
+pub fn again(live: &Value, stamp: &str, instance: &str, cause: &str) -> Value {
     let mut job = live.clone();
     remove(&mut job, "", &["status"]);
     remove(&mut job, "/metadata", &GIVEN);
@@ -32,6 +32,7 @@ pub fn again(live: &Value, stamp: &str, instance: &str) -> Value {
     }
     if let Some(annotations) = ["metadata", "annotations"].into_iter().try_fold(&mut job, entry) {
         insert(annotations, MADE_BY, json!(instance));
+        insert(annotations, MADE_FOR, json!(cause));
     }
     let annotations = ["spec", "template", "metadata", "annotations"];
     if let Some(annotations) = annotations.into_iter().try_fold(&mut job, entry) {
@@ -154,6 +155,7 @@ mod tests {
                 "name": "w", "namespace": "ns", "labels": {"app": "w"},
                 "annotations": {
                     "kubectl.kubernetes.io/last-applied-configuration": "{}", "restamp.dev/made-by": "us",
+                    "restamp.dev/made-for": "why",
                 },
             },
             "spec": {
@@ -166,12 +168,12 @@ mod tests {
                 },
             },
         });
-        assert_eq!(again(&live(false), "s", "us"), expected);
+        assert_eq!(again(&live(false), "s", "us", "why"), expected);
     }
 
     #[test]
     fn a_selector_that_its_owner_wrote_stays() {
-        let (live, again) = (live(true), again(&live(true), "s", "us"));
+        let (live, again) = (live(true), again(&live(true), "s", "us", "why"));
         for place in ["/spec/selector", "/metadata/labels", "/spec/template/metadata/labels"] {
             assert_eq!(again.pointer(place), live.pointer(place), "{place}");
         }
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_under_any_name_is_otherwise_the_same() {
-        let again = again(&live(false), "s", "us");
+        let again = again(&live(false), "s", "us", "why");
         let mut asked = under_any_name(&again, &"w".into());
         assert_eq!(asked["metadata"]["generateName"].take(), "w-");
         assert_eq!(asked["metadata"]["name"], Value::Null);
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn an_idle_job_runs_no_pod_and_is_selected_by_nobody() {
-        let idle = idle(&again(&live(true), "s", "us"), &"i".into(), ("a", "kept".to_owned()));
+        let idle = idle(&again(&live(true), "s", "us", "why"), &"i".into(), ("a", "kept".to_owned()));
         let expected = json!({
             "name": "i", "namespace": "ns", "labels": {"app.kubernetes.io/managed-by": "restamp"},
             "annotations": {"a": "kept"},

@@ -16,6 +16,12 @@
   resources: [jobs, cronjobs]
   verbs: [get, list, watch]
 {{- end }}
+{{- if include "restamp.reportsDrift" . }}
+# A number of pods that a HorizontalPodAutoscaler sets is no drift.
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [list, watch]
+{{- end }}
 {{- if $stamps }}
 # The stamp is one annotation of the pod template.
 {{- end }}

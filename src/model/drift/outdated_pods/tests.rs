@@ -79,7 +79,7 @@ fn what_started_before_a_likely_change_is_outdated(#[case] scene: Scene, #[case]
 fn a_likely_one_names_who_wrote_and_counts_pods() {
     let scene = of(reader(), running_since(50)).pod(running_since(20).named("q")).pod(running_since(400).named("r"));
     let write = LastWrite { manager: "kubectl-client-side-apply".into(), time: Some(at(100)) };
-    let evidence = Evidence::Written(write);
+    let evidence = Evidence::Written { write, strategy: Strategy::Rolling };
     assert_eq!(found(&scene), [Outdated { config: named("ConfigMap/c"), pods: 2, oldest_start: at(20), evidence }]);
 }
 
@@ -171,7 +171,7 @@ fn stalled() -> WorkloadBuilder {
 #[case::as_its_owner_wants(
     reader(), Decision::Wait { until: at(200), reason: WaitReason::MinInterval }, None, None)]
 #[case::tried_again_at_once(reader(), Decision::Stamp, None, None)]
-#[case::paused(reader().by_hand(), Decision::RollingOut, None, Some(Why::ByHand))]
+#[case::paused(reader().by_hand(), Decision::RollingOut, None, Some(Why::ByHand(ByHand::Paused)))]
 #[case::stalled(stalled(), Decision::RollingOut, None, Some(Why::Stalled))]
 #[case::stripped(
     reader().template_written("kubectl-rollout", 101), Decision::Hold(Hold::StampStripped), None,
