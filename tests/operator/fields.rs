@@ -6,7 +6,7 @@ use restamp::model::fields::merge_keys::LISTS;
 use restamp::model::fields::quantity::holds_quantities;
 use serde_json::{Value, json};
 
-use crate::support::cluster::shared as shared_cluster;
+use crate::support::cluster::{is_oldest, shared as shared_cluster};
 use crate::support::kind::{DEPLOYMENT, DRIFT_REPORT, EVENT};
 use crate::support::manifests::{config_map, deployment};
 use crate::support::turn;
@@ -196,7 +196,12 @@ async fn lists_are_compared_by_the_keys_that_the_api_server_publishes() {
         lists.map(|(name, keys)| (name.as_str(), keys.iter().cloned().collect())).collect();
     let ours: Vec<(&str, Vec<Vec<String>>)> =
         LISTS.iter().map(|(name, keys)| (*name, vec![keys.iter().map(|key| (*key).to_owned()).collect()])).collect();
-    assert_eq!(lists, ours);
+    if is_oldest() {
+        // It lacks some, and has none that we don't know.
+        assert!(lists.len() > 10 && lists.iter().all(|list| ours.contains(list)), "{lists:?}\n{ours:?}");
+    } else {
+        assert_eq!(lists, ours);
+    }
 
     assert!(published.quantities.iter().all(|field| holds_quantities(field)), "{:?}", published.quantities);
     let other: Vec<&String> = published.others.iter().filter(|field| holds_quantities(field)).collect();

@@ -252,7 +252,7 @@ func (f goFolder) run(ctx context.Context, args ...string) (string, error) {
 	cmd.Dir = f.path
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if f.modfile != "" {
-		cmd.Env = append(cmd.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -modfile="+f.modfile)
+		cmd.Env = append(cmd.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -tags=oldest -modfile="+f.modfile)
 	}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

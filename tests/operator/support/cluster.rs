@@ -183,6 +183,11 @@ pub fn shared() -> &'static Cluster {
     CLUSTER.get_or_init(Cluster::start)
 }
 
+/// Whether the clusters are of the oldest Kubernetes that we support, as in `make compat`.
+pub fn is_oldest() -> bool {
+    std::env::var("RESTAMP_KUBERNETES").is_ok_and(|which| which == "oldest")
+}
+
 fn script() -> PathBuf {
     repository("tests/cluster/cluster")
 }
