@@ -106,10 +106,16 @@ fn workload(marker: &str) -> Value {
     let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "ns"},
         "spec": spec("app:1", "", declared)});
     let live = json!([{"name": "A", "value": format!("{marker}-live")}, {"name": "HAND", "value": marker}]);
+    let edited = json!({"f:args": {}, "f:image": {}, "f:livenessProbe": {"f:httpGet": {"f:httpHeaders": {}}},
+        "f:env": {r#"k:{"name":"A"}"#: {"f:value": {}}, r#"k:{"name":"HAND"}"#: {".": {}, "f:name": {}, "f:value": {}}}});
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w", "namespace": "ns",
             "annotations": {"kubectl.kubernetes.io/last-applied-configuration": manifest.to_string()},
-            "managedFields": [{"manager": "kubectl-edit", "operation": "Update", "time": "2026-11-30T12:00:00Z",
-                "fieldsV1": {"f:spec": {}}}]},
+            "managedFields": [
+                {"manager": "kubectl-client-side-apply", "operation": "Update", "time": "2026-11-30T11:00:00Z",
+                    "fieldsV1": {"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}},
+                        "f:spec": {"f:selector": {}}}},
+                {"manager": "kubectl-edit", "operation": "Update", "time": "2026-11-30T12:00:00Z", "fieldsV1": {"f:spec":
+                    {"f:template": {"f:spec": {"f:containers": {r#"k:{"name":"app"}"#: edited}}}}}}]},
         "spec": spec("app:2", "-live", live)})
 }
 
