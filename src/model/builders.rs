@@ -1,6 +1,6 @@
 //! Objects for tests: builders that default everything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodSpec;
@@ -26,7 +26,7 @@ use crate::model::last_applied::LastApplied;
 use crate::model::managed_fields::{LastWrite, ManagerEntry, Operation};
 use crate::model::managers::Managers;
 use crate::model::names::{
-    ConfigId, ConfigKind, ConfigName, ImageDigest, ResourceVersion, Uid, WorkloadId, WorkloadKind,
+    ConfigId, ConfigKind, ConfigName, ImageDigest, KeyName, ResourceVersion, Uid, WorkloadId, WorkloadKind,
 };
 use crate::model::observe::{News, Sight};
 use crate::model::pod::{Activity, Blocked, Blocker, Phase, Pod, PodRevision, RunningContainer, Started};
@@ -103,7 +103,7 @@ impl ConfigBuilder {
 
     /// Whose managedFields have this entry.
     pub(crate) fn owned(mut self, manager: &str, operation: Operation, keys: &[&str]) -> Self {
-        let keys = keys.iter().map(|key| (*key).into()).collect();
+        let keys = keys.iter().map(|key| KeyName::from(*key)).collect::<BTreeSet<_>>().into();
         let entry = ManagerEntry { manager: manager.into(), operation, time: None, keys };
         let entries = self.0.managed_fields.take().unwrap_or_default().into_iter().chain([entry]);
         self.0.managed_fields = Some(entries.collect());

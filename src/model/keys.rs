@@ -1,6 +1,6 @@
 //! Keys of a config, kept tightly: there are many configs in a cluster, and most of them have few keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use litemap::LiteMap;
 
@@ -35,8 +35,8 @@ impl KeySet {
     }
 }
 
-impl FromIterator<KeyName> for KeySet {
-    fn from_iter<I: IntoIterator<Item = KeyName>>(keys: I) -> Self {
-        Self(tight(keys.into_iter().map(|key| (key, ())).collect()))
+impl From<BTreeSet<KeyName>> for KeySet {
+    fn from(keys: BTreeSet<KeyName>) -> Self {
+        Self(LiteMap::from_sorted_store_unchecked(keys.into_iter().map(|key| (key, ())).collect()))
     }
 }

@@ -119,7 +119,7 @@ impl EntryFields {
             _ => return None,
         };
         let time = self.time.and_then(|time| time.parse().ok());
-        Some(ManagerEntry { manager: self.manager?, operation, time, keys: self.fields_v1.0.into_iter().collect() })
+        Some(ManagerEntry { manager: self.manager?, operation, time, keys: self.fields_v1.0.into() })
     }
 }
 
@@ -265,7 +265,7 @@ mod tests {
             manager: "kubectl".into(),
             operation: Operation::Apply,
             time: Some("2026-11-30T12:59:07Z".parse().unwrap()),
-            keys: ["A", "b", "C"].map(KeyName::from).into_iter().collect(),
+            keys: BTreeSet::from(["A", "b", "C"].map(KeyName::from)).into(),
         };
         assert_eq!(fields, Some([entry].into()));
     }
